@@ -1,0 +1,16 @@
+"""What all tests share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of labelled traces and real logs beside the repository, where there is one."""
+    folder = Path(__file__).resolve().parents[2] / "shared"
+    if not (folder / "traces").is_dir():
+        pytest.skip("no folder of recordings beside the repository")
+    return folder

@@ -1,0 +1,217 @@
+"""Rows on one time axis in bounded memory: recent rows as they came, older ones pooled to min, mean and max.
+
+Three levels: raw rows, 15 s buckets and 240 s buckets. Pooling keeps each bucket's extremes, so that no spike
+is lost however long the window is (down-sampling that hides spikes: wandb#1374).
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from math import isnan, nan
+
+import msgspec
+
+MEDIUM_SECONDS = 15.0
+COARSE_SECONDS = 240.0
+_Put = Callable[[float, float, float, float], None]
+_PRECISE = ("_bytes", "_joules", "_ns", "step", "_ts")
+
+
+class Bucket(msgspec.Struct, frozen=True, gc=False):
+    """What one column held during one span of time."""
+
+    minimum: float
+    mean: float
+    maximum: float
+
+
+class Table:
+    """Columns of numbers over time. A hole (None) is a value that was not available.
+
+    Args:
+        columns: names; they carry their units.
+        raw_rows: how many rows are kept as they came.
+        medium_rows: how many 15 s buckets (1440: 6 h).
+        coarse_rows: how many 240 s buckets (5040: 14 days).
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[str],
+        *,
+        raw_rows: int = 1800,
+        medium_rows: int = 1440,
+        coarse_rows: int = 5040,
+    ) -> None:
+        self.columns = tuple(columns)
+        self._index = {name: place for place, name in enumerate(self.columns)}
+        self._raw_rows = raw_rows
+        self.times = array("d")
+        self._raw = [array("d" if name.endswith(_PRECISE) else "f") for name in self.columns]
+        self._coarse = _Level(len(self.columns), COARSE_SECONDS, coarse_rows, None)
+        self._medium = _Level(len(self.columns), MEDIUM_SECONDS, medium_rows, self._coarse)
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def append(self, ts: float, values: Sequence[float | None]) -> None:
+        """Add a row; one that is not newer than the last is dropped (clock jumps, doubled reads)."""
+        times = self.times
+        if times and ts <= times[-1]:
+            return
+        times.append(ts)
+        row = [nan if value is None else value for value in values]
+        for column, value in zip(self._raw, row, strict=True):
+            column.append(value)
+        self._medium.add(ts, row, row, row)
+        if len(times) > self._raw_rows + self._raw_rows // 4:
+            drop = len(times) - self._raw_rows
+            del times[:drop]
+            for column in self._raw:
+                del column[:drop]
+
+    def latest(self, name: str) -> tuple[float, float] | None:
+        """The newest value that was available, with its time; None if there is none in the raw rows."""
+        column = self._raw[self._index[name]]
+        for place in range(len(column) - 1, -1, -1):
+            if not isnan(column[place]):
+                return self.times[place], column[place]
+        return None
+
+    def window(self, name: str, start_ts: float, end_ts: float) -> tuple[list[float], list[float]]:
+        """Times and available values of the raw rows with start <= time <= end, holes left out."""
+        first, last = bisect_left(self.times, start_ts), bisect_right(self.times, end_ts)
+        column = self._raw[self._index[name]]
+        times, values = [], []
+        for place in range(first, last):
+            value = column[place]
+            if value == value:
+                times.append(self.times[place])
+                values.append(value)
+        return times, values
+
+    def rows(self, start_ts: float, end_ts: float, *names: str) -> list[tuple[float | None, ...]]:
+        """Rows (time, value, ...) with start <= time <= end; a hole is None."""
+        first, last = bisect_left(self.times, start_ts), bisect_right(self.times, end_ts)
+        columns = [self._raw[self._index[name]] for name in names]
+        return [
+            (self.times[place], *(None if isnan(c[place]) else c[place] for c in columns))
+            for place in range(first, last)
+        ]
+
+    def pooled(self, name: str, start_ts: float, end_ts: float, count: int) -> list[Bucket | None]:
+        """`count` buckets of equal length over [start, end); None where nothing was read."""
+        width = (end_ts - start_ts) / count
+        low, high, total, number = [nan] * count, [nan] * count, [0.0] * count, [0] * count
+        place_of = self._index[name]
+
+        def put(ts: float, least: float, mean: float, most: float) -> None:
+            place = int((ts - start_ts) / width)
+            if least == least and 0 <= place < count:
+                low[place] = least if not low[place] <= least else low[place]
+                high[place] = most if not high[place] >= most else high[place]
+                total[place] += mean
+                number[place] += 1
+
+        raw_start = self.times[0] if self.times else end_ts
+        use_raw_from = start_ts
+        for level in (self._coarse, self._medium):
+            # A pooled level serves where finer data is gone, or where the buckets are wide enough anyway.
+            until = (
+                end_ts
+                if width >= level.seconds * 2
+                else min(end_ts, level.finer_start(raw_start, self._medium))
+            )
+            if use_raw_from < until:
+                reached = level.put_into(place_of, use_raw_from, until, put)
+                if reached is not None:
+                    use_raw_from = max(use_raw_from, reached)
+        column = self._raw[place_of]
+        for row in range(
+            bisect_left(self.times, max(use_raw_from, start_ts)), bisect_left(self.times, end_ts)
+        ):
+            value = column[row]
+            put(self.times[row], value, value, value)
+        return [Bucket(low[i], total[i] / number[i], high[i]) if number[i] else None for i in range(count)]
+
+    @property
+    def first_ts(self) -> float | None:
+        """The time of the oldest value still held at any level."""
+        for times in (self._coarse.times, self._medium.times, self.times):
+            if times:
+                return times[0]
+        return None
+
+
+class _Level:
+    """Buckets of one length, aligned to the clock, feeding the next coarser level when they close."""
+
+    def __init__(self, columns: int, seconds: float, rows: int, coarser: _Level | None) -> None:
+        self.seconds = seconds
+        self.times = array("d")
+        self._rows = rows
+        self._coarser = coarser
+        self._least = [array("f") for _ in range(columns)]
+        self._mean = [array("f") for _ in range(columns)]
+        self._most = [array("f") for _ in range(columns)]
+        self._open: float | None = None
+        self._low = [nan] * columns
+        self._high = [nan] * columns
+        self._sum = [0.0] * columns
+        self._count = [0] * columns
+
+    def add(self, ts: float, least: Sequence[float], mean: Sequence[float], most: Sequence[float]) -> None:
+        bucket = ts - ts % self.seconds
+        if self._open is None:
+            self._open = bucket
+        elif bucket != self._open:
+            self._close()
+            self._open = bucket
+        low, high, sums, counts = self._low, self._high, self._sum, self._count
+        for i, value in enumerate(mean):
+            if value == value:
+                if not low[i] <= least[i]:
+                    low[i] = least[i]
+                if not high[i] >= most[i]:
+                    high[i] = most[i]
+                sums[i] += value
+                counts[i] += 1
+
+    def _close(self) -> None:
+        assert self._open is not None
+        means = [s / n if n else nan for s, n in zip(self._sum, self._count, strict=True)]
+        self.times.append(self._open)
+        for i, value in enumerate(means):
+            self._least[i].append(self._low[i])
+            self._mean[i].append(value)
+            self._most[i].append(self._high[i])
+        if self._coarser is not None:
+            self._coarser.add(self._open, self._low, means, self._high)
+        if len(self.times) > self._rows + self._rows // 8:
+            drop = len(self.times) - self._rows
+            for column in (self.times, *self._least, *self._mean, *self._most):
+                del column[:drop]
+        columns = len(means)
+        self._low, self._high = [nan] * columns, [nan] * columns
+        self._sum, self._count = [0.0] * columns, [0] * columns
+
+    def finer_start(self, raw_start: float, medium: _Level) -> float:
+        """Up to when this level is needed because finer data is gone."""
+        if self is medium:
+            return raw_start
+        return medium.times[0] if medium.times else raw_start
+
+    def put_into(self, column: int, start_ts: float, until_ts: float, put: _Put) -> float | None:
+        """Hand over the closed buckets that begin in [start, until); returns the end of the last one."""
+        first = bisect_left(self.times, start_ts - self.seconds + 1e-9)
+        last = bisect_left(self.times, until_ts)
+        for row in range(first, last):
+            put(
+                max(self.times[row], start_ts),
+                self._least[column][row],
+                self._mean[column][row],
+                self._most[column][row],
+            )
+        return self.times[last - 1] + self.seconds if last > first else None

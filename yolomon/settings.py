@@ -1,0 +1,110 @@
+"""Settings: defaults < config file < environment < command line; each value knows where it came from."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import platformdirs
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ENVIRONMENT_PREFIX = "YOLOMON_"
+
+
+class SettingsError(ValueError):
+    """A setting that cannot be used, said in one line with the file or variable it came from."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a user can set. Passed in where needed, never reached for."""
+
+    interval_seconds: float = 1.0  # fast tier; at least 0.5
+    slow_interval_seconds: float = 5.0
+    window_seconds: float = 300.0  # the graphs' time axis
+    theme: str = "auto"  # auto, dark, light, high-contrast, color-blind, monochrome, terminal
+    language: str = "auto"  # auto (the locale), en, zh_CN
+    graph: Literal["auto", "braille", "blocks", "ascii"] = "auto"
+    mouse: bool = True
+    thresholds: dict[str, float] = msgspec.field(default_factory=dict)  # by name, see `yolomon config`
+    silenced: tuple[str, ...] = ()  # codes never shown
+
+
+class LoadedSettings(msgspec.Struct, frozen=True):
+    """Settings and where each value came from: "default", a file, a variable or "option"."""
+
+    settings: Settings
+    origin: dict[str, str]
+    file: Path
+
+
+def config_file() -> Path:
+    """Where the settings file lies (it need not exist)."""
+    return Path(platformdirs.user_config_dir("yolomon")) / "config.toml"
+
+
+def load(
+    options: Mapping[str, Any] | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    file: Path | None = None,
+) -> LoadedSettings:
+    """Read all layers.
+
+    Args:
+        options: values given on the command line; None means "not given".
+        environment: the process's environment unless given; `YOLOMON_INTERVAL_SECONDS=2` sets one.
+        file: the settings file unless the default one is meant.
+
+    Raises:
+        SettingsError: a file that is not TOML, an unknown name, or a value of the wrong kind.
+    """
+    environment = os.environ if environment is None else environment
+    file = Path(environment.get(ENVIRONMENT_PREFIX + "CONFIG") or file or config_file())
+    values: dict[str, Any] = {}
+    origin = dict.fromkeys(Settings.__struct_fields__, "default")
+    for name, value in _from_file(file).items():
+        values[name], origin[name] = value, str(file)
+    for name in Settings.__struct_fields__:
+        raw = environment.get(ENVIRONMENT_PREFIX + name.upper())
+        if raw is not None:
+            values[name], origin[name] = _from_text(name, raw), ENVIRONMENT_PREFIX + name.upper()
+    for name, value in (options or {}).items():
+        if value is not None:
+            values[name], origin[name] = value, "option"
+    for name in values:
+        if name not in origin:
+            raise SettingsError(f"{file}: unknown setting {name!r}")
+    try:
+        settings = msgspec.convert(values, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"settings: {error}") from error
+    if not settings.interval_seconds >= 0.5:
+        raise SettingsError(
+            f"interval_seconds = {settings.interval_seconds} ({origin['interval_seconds']}): at least 0.5"
+        )
+    return LoadedSettings(settings, origin, file)
+
+
+def _from_file(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(f"{file}: {error}") from error
+
+
+def _from_text(name: str, raw: str) -> Any:  # noqa: ANN401 - any TOML value
+    """A variable's value: TOML where it parses as such (lists, tables), else the bare text."""
+    try:
+        return tomllib.loads(f"value = {raw}")["value"]
+    except tomllib.TOMLDecodeError:
+        return raw
