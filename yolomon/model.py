@@ -347,7 +347,7 @@ class Finding(Base, frozen=True, kw_only=True):
     """One thing that is wrong (or worth knowing), arguable from its evidence.
 
     `target` is "gpu0" (NVML index), "host", "run" or "log". `onset_ts` is when it began, `raised_ts` when it
-    was said. `evidence` holds named numbers with units in their names. `related`: codes it explains and hides.
+    was said. `evidence` holds named numbers with units in their names. `related`: what it explains and hides.
     """
 
     code: str

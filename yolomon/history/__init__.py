@@ -1,4 +1,4 @@
-"""The history: telemetry and the trainer's records on ONE time axis, bounded, with holes for what was not read."""
+"""The history: telemetry and records on ONE time axis, bounded, with holes where nothing was read."""
 
 from __future__ import annotations
 

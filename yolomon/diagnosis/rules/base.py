@@ -19,7 +19,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """A condition that holds now.
 
     The engine raises a `Finding` once it held for `raise_after_seconds` of the samples' own time, keeps it
-    while it is claimed, and clears it when it was not claimed for `clear_after_seconds`. Claims are matched over time by (code, target). `onset_ts` is when the condition began, by the data.
+    while it is claimed, and clears it when it was not claimed for `clear_after_seconds`. Claims
+    are matched over time by (code, target). `onset_ts` is when the condition began, by the data.
     """
 
     code: str
