@@ -80,12 +80,13 @@ def load(
         if value is not None:
             values[name], origin[name] = value, "option"
     for name in values:
-        if name not in origin:
-            raise SettingsError(f"{file}: unknown setting {name!r}")
+        if name not in Settings.__struct_fields__:
+            raise SettingsError(f"{origin[name]}: unknown setting {name!r}")
     try:
         settings = msgspec.convert(values, Settings, strict=False)
     except msgspec.ValidationError as error:
-        raise SettingsError(f"settings: {error}") from error
+        name = str(error).rpartition("$.")[2].split("[")[0].rstrip("`")
+        raise SettingsError(f"{origin.get(name, file)}: {name}: {error}") from error
     if not settings.interval_seconds >= 0.5:
         raise SettingsError(
             f"interval_seconds = {settings.interval_seconds} ({origin['interval_seconds']}): at least 0.5"
