@@ -1,0 +1,272 @@
+"""The command line: each command is a thin door to one module. Heavy imports happen inside the commands."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from yolomon.messages import Translate
+    from yolomon.settings import LoadedSettings
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class DefaultToWatch(click.Group):
+    """A group in which `yolomon LOG ...` and `yolomon` alone mean `yolomon watch`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put `watch` in front where the first word is no command."""
+        own = {"--help", "-h", "--version"}
+        if not args or (args[0] not in self.commands and args[0] not in own):
+            args = ["watch", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=DefaultToWatch, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="yolomon", prog_name="yolomon")
+def cli() -> None:
+    """A terminal dashboard for training YOLO and other detectors on NVIDIA GPUs.
+
+    `yolomon [LOG ...]` opens the dashboard; without a LOG it finds the one of the running training.
+    """
+
+
+def screen_options(command: F) -> F:
+    """The options of every command that opens the screen."""
+    for option in (
+        click.option("--window", "window_seconds", type=float, help="Seconds on the graphs' time axis."),
+        click.option("--theme", help="auto, dark, light, high-contrast, color-blind, monochrome, terminal."),
+        click.option("--language", help="auto, en or zh_CN."),
+        click.option(
+            "--graph", type=click.Choice(["auto", "braille", "blocks", "ascii"]), help="How graphs are drawn."
+        ),
+        click.option("--mouse/--no-mouse", default=None, help="Use the mouse."),
+    ):
+        command = option(command)
+    return command
+
+
+@cli.command(hidden=True)
+@click.argument("logs", nargs=-1, metavar="[LOG ...]")
+@click.option("--once", is_flag=True, help="Print one reading and exit.")
+@click.option("--json", "as_json", is_flag=True, help="With --once: print JSON.")
+@click.option(
+    "--tee", type=click.Path(dir_okay=False), help="With LOG '-': also write the input to this file."
+)
+@click.option(
+    "--interval", "interval_seconds", type=float, help="Seconds between two readings (at least 0.5)."
+)
+@screen_options
+def watch(logs: tuple[str, ...], once: bool, as_json: bool, tee: str | None, **options: Any) -> None:
+    """Open the dashboard (the command that needs no name)."""
+    loaded, tr = _settings(options)
+    from yolomon import live
+
+    if once:
+        from yolomon.commands import reading
+
+        sys.exit(reading.print_once(logs, loaded.settings, tr, as_json=as_json))
+    _need_terminal(tr)
+    session = live.attach(logs, loaded.settings, tee=Path(tee) if tee else None)
+    _show(session, loaded, tr)
+
+
+@cli.command()
+@click.option(
+    "--speed", type=float, default=1.0, show_default=True, help="How many times faster than recorded."
+)
+@screen_options
+def demo(speed: float, **options: Any) -> None:
+    """Show a recording that ships with yolomon. Needs no GPU and no network.
+
+    The recording is stitched together from real runs on two H200: the curves of a whole run, then a
+    straggling rank, then memory growth.
+    """
+    loaded, tr = _settings(options)
+    _need_terminal(tr)
+    from yolomon import live
+
+    _show(live.demo(speed, loaded.settings), loaded, tr)
+
+
+@cli.command()
+@click.argument("recording", type=click.Path())
+@click.option("--log", "logs", multiple=True, type=click.Path(), help="A trainer's log to play beside it.")
+@click.option(
+    "--speed", type=float, default=1.0, show_default=True, help="How many times faster than recorded."
+)
+@screen_options
+def replay(recording: str, logs: tuple[str, ...], speed: float, **options: Any) -> None:
+    """Play a recording on the dashboard."""
+    loaded, tr = _settings(options)
+    from yolomon import live
+
+    session = _or_exit(lambda: live.replay(recording, logs, speed, loaded.settings), tr)
+    _need_terminal(tr)
+    _show(session, loaded, tr)
+
+
+@cli.command()
+@click.argument("logs", nargs=-1, metavar="[LOG ...]")
+@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False), help="The file to write.")
+@click.option("--seconds", type=float, help="Stop after this long; else at Ctrl-C or SIGTERM.")
+@click.option(
+    "--interval", "interval_seconds", type=float, help="Seconds between two readings (at least 0.5)."
+)
+def record(logs: tuple[str, ...], output: str, seconds: float | None, **options: Any) -> None:
+    """Write what flows to a file, without a screen (schema yolomon.telemetry/1)."""
+    loaded, tr = _settings(options)
+    from yolomon.commands import recording
+
+    sys.exit(recording.record(logs, Path(output), loaded.settings, tr, seconds=seconds))
+
+
+@cli.command()
+@click.argument("what", required=False, metavar="[RECORDING|RUN_DIR|LOG]")
+@click.option("--telemetry", type=click.Path(), help="A recording of the devices.")
+@click.option("--log", "logs", multiple=True, type=click.Path(), help="A trainer's log; one for each rank.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each finding.")
+@click.option("--language", help="auto, en or zh_CN.")
+def diagnose(
+    what: str | None, telemetry: str | None, logs: tuple[str, ...], as_json: bool, **options: Any
+) -> None:
+    """Say after the fact what was wrong: from a recording, a run's folder, or a log alone.
+
+    Exit status: 0 nothing found, 1 findings, 2 the input could not be read.
+    """
+    loaded, tr = _settings(options)
+    from yolomon.commands import report
+
+    sys.exit(report.diagnose(what, telemetry, logs, loaded.settings, tr, as_json=as_json))
+
+
+@cli.command()
+@click.argument("code", required=False)
+@click.option("--language", help="auto, en or zh_CN.")
+def explain(code: str | None, **options: Any) -> None:
+    """Tell what a finding means, the rule behind it, what could fool it and what to try."""
+    loaded, tr = _settings(options)
+    from yolomon.commands import explanation
+
+    sys.exit(explanation.print_explanation(code, loaded.settings, tr))
+
+
+@cli.command()
+@click.argument("log", type=click.Path())
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--language", help="auto, en or zh_CN.")
+def inspect(log: str, as_json: bool, **options: Any) -> None:
+    """Print what was recognised in a log: format, roles, segments, records, broken lines."""
+    _, tr = _settings(options)
+    from yolomon.commands import inspection
+
+    sys.exit(inspection.print_inspection(log, tr, as_json=as_json))
+
+
+@cli.command()
+@click.argument("log", required=False, type=click.Path())
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each check.")
+@click.option("--language", help="auto, en or zh_CN.")
+def doctor(log: str | None, as_json: bool, **options: Any) -> None:
+    """Check driver, NVML, container, terminal, locale and log. Exit status 1 when a check fails."""
+    _, tr = _settings(options)
+    from yolomon.commands import checkup
+
+    sys.exit(checkup.print_checks(log, tr, as_json=as_json))
+
+
+@cli.command()
+@click.option("--thresholds", is_flag=True, help="Also every threshold of every rule, with unit and default.")
+@click.option("--language", help="auto, en or zh_CN.")
+def config(thresholds: bool, **options: Any) -> None:
+    """Print every setting, its value and where it comes from."""
+    loaded, tr = _settings(options)
+    from yolomon.commands import configuration
+
+    for line in configuration.lines(loaded, tr, thresholds=thresholds):
+        click.echo(line)
+
+
+@cli.command(
+    context_settings={
+        "ignore_unknown_options": True,
+        "allow_interspersed_args": False,
+        "help_option_names": ["--help"],
+    }
+)
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND ...")
+@click.option("--features/--no-features", default=False, help="Also write statistics of feature maps.")
+def run(command: tuple[str, ...], features: bool) -> None:
+    """Run a training command with yolomon's own stream beside it: `yolomon run yolo detect train ...`."""
+    from yolomon.trainer import launch
+
+    sys.exit(launch.run(list(command), features=features))
+
+
+@cli.command()
+@click.argument("logs", nargs=-1, metavar="[LOG ...]")
+@click.option("--port", type=int, default=8000, show_default=True, help="The port on 127.0.0.1.")
+def serve(logs: tuple[str, ...], port: int) -> None:
+    """Show the same screen in a browser, on 127.0.0.1 behind a token."""
+    _, tr = _settings({})
+    from yolomon.tui import browser
+
+    sys.exit(browser.serve(logs, port, tr))
+
+
+# ---------------------------------------------------------------- shared by the commands
+
+
+def _settings(options: dict[str, Any]) -> tuple[LoadedSettings, Translate]:
+    from yolomon.messages import translator
+    from yolomon.settings import SettingsError, load
+
+    try:
+        loaded = load(options)
+    except SettingsError as error:
+        raise click.ClickException(str(error)) from error
+    return loaded, translator(_language(loaded.settings.language))
+
+
+def _language(setting: str) -> str:
+    if setting != "auto":
+        return setting
+    names: Sequence[str] = ("LC_ALL", "LC_MESSAGES", "LANGUAGE", "LANG")
+    return next((value for name in names if (value := os.environ.get(name))), "en")
+
+
+def _need_terminal(tr: Translate) -> None:
+    if not (sys.stdout.isatty() or os.environ.get("TEXTUAL_DRIVER")):
+        raise click.ClickException(
+            tr(
+                "The dashboard needs a terminal. Over SSH: ssh -t HOST yolomon. "
+                "For scripts: yolomon --once --json."
+            )
+        )
+    if os.environ.get("TERM", "") in ("dumb", "") and not os.environ.get("TEXTUAL_DRIVER"):
+        raise click.ClickException(
+            tr("TERM={term} cannot place text on the screen. Set TERM=xterm-256color, or use yolomon --once.",
+               term=os.environ.get("TERM", "") or '""')
+        )  # fmt: skip
+
+
+def _or_exit(make: Callable[[], Any], tr: Translate) -> Any:  # noqa: ANN401 - whatever `make` makes
+    from yolomon.live import InputError
+
+    try:
+        return make()
+    except InputError as error:
+        click.echo(f"yolomon: {tr(error.message)}", err=True)
+        sys.exit(2)
+
+
+def _show(session: Any, loaded: LoadedSettings, tr: Translate) -> None:  # noqa: ANN401 - live.Session
+    from yolomon.tui.run import show
+
+    sys.exit(show(session, loaded.settings, tr))
