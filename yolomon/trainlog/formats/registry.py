@@ -1,0 +1,44 @@
+"""All formats, each a module and a class. They are imported when the first log is looked at, not at start-up."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import import_module
+from typing import cast
+
+from yolomon.trainlog.formats.base import Format, Head
+
+LEAST_SCORE = 0.3
+
+FORMATS: tuple[tuple[str, str], ...] = (
+    # (module in this folder, class): one line a format; the best score wins, of equals the first
+    ("yolomon_events", "YolomonEvents"),
+    ("mmengine", "Mmengine"),
+    ("mmengine", "Mmcv"),
+    ("detectron2", "Detectron2"),
+    ("detr", "Detr"),
+    ("tao", "Tao"),
+    ("jsonl", "Jsonl"),
+)
+
+
+@lru_cache(maxsize=1)
+def formats() -> tuple[Format, ...]:
+    """All formats, imported."""
+    package = __name__.rpartition(".")[0]
+    return tuple(cast("Format", getattr(import_module(f"{package}.{module}"), name)) for module, name in FORMATS)
+
+
+def by_name(name: str) -> Format | None:
+    """The format of that name."""
+    return next((found for found in formats() if found.name == name), None)
+
+
+def recognise(head: Head) -> Format | None:
+    """The format that is surest the content is its own; None where none is sure enough."""
+    best, best_score = None, 0.0
+    for candidate in formats():
+        score = candidate.score(head)
+        if score > best_score:
+            best, best_score = candidate, score
+    return best if best_score >= LEAST_SCORE else None
