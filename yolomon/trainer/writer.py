@@ -1,0 +1,271 @@
+"""JsonlLogger: the stream of any training loop, one JSON object a line, one file a rank."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from yolomon.trainer.line_file import LineFile
+from yolomon.trainer.memory import allocator_numbers
+from yolomon.trainer.plain import encode, jsonable
+from yolomon.trainer.rank import process_rank, rank_path
+from yolomon.trainer.readings import ScalarReader
+
+logger = logging.getLogger("yolomon")
+Batch = TypeVar("Batch")
+
+
+class StepObserver(Protocol):
+    """Something that wants to know when a training step is over, such as a FeatureMonitor."""
+
+    def step(self, step: int | None = None, epoch: int | None = None) -> object:
+        """The step is over."""
+        ...
+
+
+class Phase:
+    """A phase under way; what is added goes into its end event."""
+
+    def __init__(self) -> None:
+        self.fields: dict[str, object] = {}
+
+    def add(self, **fields: object) -> None:
+        """Numbers or words for the end event."""
+        self.fields.update(fields)
+
+
+class JsonlLogger:
+    """Writes what a training loop tells, one line an event, so that yolomon can follow it.
+
+        log = JsonlLogger("yolomon.jsonl")
+        with log.phase("train", epochs=10, batch_size=16):
+            for epoch in range(1, 11):
+                for images, targets in log.batches(loader):
+                    ...
+                    log(step=step, epoch=epoch, loss=loss, images=len(images))
+                with log.phase("val"):
+                    ...
+                log.epoch_end(epoch, {"mAP50": 0.51, "mAP50-95": 0.33})
+
+    Ranks other than 0 write files of their own (`yolomon.rank1.jsonl`). It may be used from several
+    threads and
+    after a fork, and may be pickled: the file is opened at the first line, in the process that writes it.
+    It never
+    raises: what cannot be written is kept in a bounded queue, then dropped and counted, with one warning.
+
+    Args:
+        path: the file of rank 0. It is appended to.
+        rank: this process's rank; None: torch.distributed or the launcher's environment tells.
+        epochs: how many epochs there will be, written with every step.
+        memory: write torch's allocator figures with every step, where CUDA is in use.
+        fsync: force every line to the disk. Not needed against a killed process, only against a lost machine.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] = "yolomon.jsonl",
+        rank: int | None = None,
+        *,
+        epochs: int | None = None,
+        memory: bool = True,
+        fsync: bool = False,
+    ) -> None:
+        self.base_path = Path(path)
+        self.epochs = epochs
+        self.memory = memory
+        self.fsync = fsync
+        self._given_rank = rank
+        self._begin()
+
+    def _begin(self) -> None:
+        self._file: LineFile | None = None
+        self._rank = -1
+        self._reader = ScalarReader()
+        self._observers: list[StepObserver] = []
+        self._batch = 0
+        self._batches: int | None = None
+        self._interval_steps = 0  # gone through by `batches` since the last logged step
+        self._interval_began = 0.0
+        self._interval_waited = 0.0
+        self._told: set[str] = set()
+
+    @property
+    def rank(self) -> int:
+        """The rank in whose name lines are written."""
+        self._opened()
+        return self._rank
+
+    @property
+    def path(self) -> Path:
+        """The file of this rank."""
+        return self._opened().path
+
+    @property
+    def dropped(self) -> int:
+        """Lines lost because they could not be written for too long."""
+        return 0 if self._file is None else self._file.dropped_in_all
+
+    def observe(self, observer: StepObserver) -> None:
+        """Tell `observer` after every logged step."""
+        self._observers.append(observer)
+
+    def forget(self, observer: StepObserver) -> None:
+        """Tell `observer` no more."""
+        if observer in self._observers:
+            self._observers.remove(observer)
+
+    # ------------------------------------------------------------ what happened
+
+    def write(self, event: str, **fields: object) -> None:
+        """Write one event. Fields that are None are left out."""
+        record: dict[str, object] = {**self._stamp(), "event": event}
+        record.update((key, value) for key, value in fields.items() if value is not None)
+        self._opened().append(encode(record))
+
+    def log(
+        self,
+        *,
+        step: int | None = None,
+        epoch: int | None = None,
+        loss: object = None,
+        event: str = "batch",
+        **numbers: object,
+    ) -> None:
+        """One training step (or log interval).
+
+        Args:
+            step: over the whole run, from 1 (or 0).
+            epoch: from 1.
+            loss: the total. It and all other numbers may be tensors: those on a GPU are read without
+                waiting, so they may be an earlier step's, which `loss_step` then names.
+            event: another event's name.
+            numbers: any other names: loss parts, learning rates, `images`, `data_time`, `step_time` in
+                seconds.
+        """
+        try:
+            self._log(step, epoch, loss, event, numbers)
+        except Exception as error:  # noqa: BLE001 - the training loop must go on whatever a value turns out to be
+            self.warn(f"a step could not be logged: {type(error).__name__}: {error}")
+
+    __call__ = log
+
+    def _log(
+        self, step: int | None, epoch: int | None, loss: object, event: str, numbers: dict[str, object]
+    ) -> None:
+        now = time.perf_counter()
+        values = numbers if loss is None else {"loss": loss, **numbers}
+        words = {k: v for k, v in values.items() if isinstance(v, (str, Mapping, list, tuple))}
+        reading = self._reader.read({k: v for k, v in values.items() if k not in words}, step or 0)
+        fields: dict[str, object] = {"epoch": epoch, "epochs": self.epochs}
+        if self._batch:
+            fields.update(batch=self._batch, batches=self._batches)
+        fields["step"] = step
+        if self._interval_steps:
+            fields["data_time"] = round(self._interval_waited / self._interval_steps, 4)
+            fields["step_time"] = round((now - self._interval_began) / self._interval_steps, 4)
+            self._interval_steps, self._interval_began, self._interval_waited = 0, now, 0.0
+        fields.update(reading.values)
+        fields.update(words)
+        fields["loss_step"] = reading.step
+        if self.memory:
+            fields.update(allocator_numbers())
+        self.write(event, **fields)
+        for observer in self._observers:
+            observer.step(step, epoch)
+
+    def batches(self, loader: Iterable[Batch]) -> Iterator[Batch]:
+        """Go through `loader`, measuring the wait for batches: `log` then writes data_time and step_time."""
+        self._batches = len(loader) if hasattr(loader, "__len__") else None  # type: ignore[arg-type]
+        self._batch = 0
+        waiting_since = self._interval_began = time.perf_counter()
+        self._interval_waited, self._interval_steps = 0.0, 0
+        try:
+            for batch in loader:
+                self._batch += 1
+                self._interval_steps += 1
+                self._interval_waited += time.perf_counter() - waiting_since
+                yield batch
+                waiting_since = time.perf_counter()
+        finally:
+            self._batch, self._batches, self._interval_steps = 0, None, 0
+
+    @contextmanager
+    def phase(self, name: str, **facts: object) -> Iterator[Phase]:
+        """A phase such as "train" or "val": writes `<name>_start` and `<name>_end` with its seconds.
+
+        An exception inside goes on; the end event then names it in `error`.
+        """
+        began = time.perf_counter()
+        phase = Phase()
+        error: str | None = None
+        self.write(f"{name}_start", **facts)
+        try:
+            yield phase
+        except BaseException as raised:
+            error = f"{type(raised).__name__}: {raised}"
+            raise
+        finally:
+            self.write(
+                f"{name}_end",
+                seconds=round(time.perf_counter() - began, 4),
+                error=error,
+                **{k: jsonable(v) for k, v in phase.fields.items()},
+            )
+
+    def epoch_end(self, epoch: int, metrics: Mapping[str, object] | None = None, **numbers: object) -> None:
+        """An epoch (from 1) is complete, with its validation: metrics by their own names."""
+        self.write(
+            "fit_epoch_end",
+            epoch=epoch,
+            epochs=self.epochs,
+            metrics={k: jsonable(v) for k, v in (metrics or {}).items()},
+            **{k: jsonable(v) for k, v in numbers.items()},
+        )
+
+    def warn(self, text: str) -> None:
+        """Say once what went wrong or is missing: one warning in the log and a line in the stream."""
+        if text in self._told:
+            return
+        self._told.add(text)
+        logger.warning("yolomon: %s. Training goes on.", text)
+        self.write("warning", text=text)
+
+    def close(self) -> None:
+        """Write what still waits and close the file."""
+        if self._file is not None:
+            self._file.close()
+
+    # ------------------------------------------------------------ the file, in this process
+
+    def _opened(self) -> LineFile:
+        if self._file is None:
+            self._rank = process_rank() if self._given_rank is None else self._given_rank
+            self._file = LineFile(
+                rank_path(self.base_path, self._rank), fsync=self.fsync, describe_drop=self._describe_drop
+            )
+        return self._file
+
+    def _describe_drop(self, lines: int, reason: str) -> bytes:
+        text = f"{lines} lines could not be written and were dropped: {reason}"
+        return encode({**self._stamp(), "event": "dropped", "lines": lines, "text": text})
+
+    def _stamp(self) -> dict[str, object]:
+        return {"ts": round(time.time(), 4), "rank": self.rank, "pid": os.getpid()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Settings only: open files and locks stay in their process."""
+        return {
+            "path": self.base_path,
+            "rank": self._given_rank,
+            "epochs": self.epochs,
+            "memory": self.memory,
+            "fsync": self.fsync,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
