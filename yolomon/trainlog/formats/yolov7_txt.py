@@ -1,0 +1,108 @@
+"""results.txt of YOLOv7 and of YOLOv5 up to v5: no header, columns by position, epochs "0/99" from 0.
+
+    0/99  3.97G  0.0899  0.0183 0.0276  0.1357  193    640   0.024 0.019 0.0022 0.00037   0.118   0.033 0.029
+    epoch memory box     obj    cls     total   labels size  P     R     mAP50  mAP50-95  val/box obj   cls
+
+Memory is torch's reserved memory over 1e9. Seven zeros at the end mean that this epoch was not validated.
+Forks with more losses (keypoints) put them between cls and total. A resumed v7 run rewrites the whole file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import ClassVar, Literal
+
+from yolomon.model import Roles, TrainRecord
+from yolomon.trainlog.formats.base import BrokenLine, Head
+from yolomon.trainlog.formats.numbers import number, sane_map
+from yolomon.trainlog.plain_text import plain, shown
+
+_ROW = re.compile(r"\s*(\d+)/(\d+)\s+([\d.]+)([GM])\s+(.+?)\s*$")
+_RESULTS = 7  # P, R, mAP50, mAP50-95, then three validation losses
+_LEAST = 4 + 2 + _RESULTS  # box, obj, cls, total; labels, size
+
+
+class YoloV7TxtParser:
+    """Rows as epoch records."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def feed(self, line: bytes, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
+        """The record of a row."""
+        text = plain(line)
+        if not text.strip():
+            return ()
+        match = _ROW.match(text)
+        cells = match[5].split() if match is not None else []
+        values = [number(cell) for cell in cells]
+        if match is None or len(cells) < _LEAST or None in values:
+            return [BrokenLine(shown(text, 120), "not a row of results.txt")]
+        known = [value for value in values if value is not None]
+        results, (labels, size), total = (
+            known[-_RESULTS:],
+            known[-_RESULTS - 2 : -_RESULTS],
+            known[-_RESULTS - 3],
+        )
+        parts = known[: -_RESULTS - 3]
+        names = ["box", "obj", "cls", *(f"loss_{place}" for place in range(4, len(parts) + 1))]
+        losses = {f"train/{name}": value for name, value in zip(names, parts, strict=False)}
+        numbers = losses | {"train/total": total, "labels": labels, "img_size": size}
+        precision = recall = map50 = map50_95 = None
+        validation: dict[str, float] = {}
+        if any(results):
+            precision, recall, map50, map50_95 = results[:4]
+            validation = dict(zip(("val/box", "val/obj", "val/cls"), results[4:], strict=True))
+            names_of_results = ("metrics/precision", "metrics/recall", "metrics/mAP50", "metrics/mAP50-95")
+            numbers |= dict(zip(names_of_results, results[:4], strict=True)) | validation
+        memory = float(match[3]) * (1e9 if match[4] == "G" else 1e6)
+        return [
+            TrainRecord(
+                ts=arrival_ts,
+                kind="epoch",
+                source=self._source,
+                epoch=int(match[1]) + 1,
+                epochs=int(match[2]) + 1,
+                numbers=numbers,
+                roles=Roles(
+                    loss=total,
+                    losses=losses,
+                    validation_losses=validation,
+                    precision=precision,
+                    recall=recall,
+                    map50=sane_map(map50),
+                    map50_95=sane_map(map50_95),
+                    image_size=size,
+                    memory_reserved_bytes=memory or None,
+                ),
+            )
+        ]
+
+    def finish(self, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
+        """Nothing is held back."""
+        return ()
+
+
+class YoloV7Txt:
+    """Format: results.txt."""
+
+    name: ClassVar[str] = "yolov7-txt"
+    title: ClassVar[str] = "YOLOv7 results.txt"
+    reads: ClassVar[Literal["lines", "redraws", "whole", "bytes"]] = "lines"
+
+    @staticmethod
+    def score(head: Head) -> float:
+        """By the shape of its first row; a bar after it would be a console."""
+        for line in head.lines[:3]:
+            match = _ROW.match(line)
+            if match is not None and "%" not in line:
+                cells = match[5].split()
+                if len(cells) >= _LEAST and all(number(cell) is not None for cell in cells):
+                    return 0.95
+        return 0.0
+
+    @staticmethod
+    def parser(source: str) -> YoloV7TxtParser:
+        """A parser for one file."""
+        return YoloV7TxtParser(source)
