@@ -29,7 +29,8 @@ _WORKERS = re.compile(r"Using (\d+) dataloader workers")
 _SAVE = re.compile(r"Logging results to (.+)$")
 _TELLING = re.compile(  # lines worth a message that are no alarm
     r"Using \d+ train, |AutoBatch: |Closing dataloader mosaic|EarlyStopping: |Resuming training "
-    r"|^optimizer: |Slow image access|no labels found|DDP: |Transferred \d+/|(?:train|val): .*corrupt|Results saved to "
+    r"|^optimizer: |Slow image access|no labels found|DDP: "
+    r"|Transferred \d+/|(?:train|val): .*corrupt|Results saved to "
 )
 
 
