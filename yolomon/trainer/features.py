@@ -101,6 +101,11 @@ class FeatureMonitor:
             log.observe(self)
 
     @property
+    def model(self) -> Module:
+        """The model looked at, without its wrappers."""
+        return self._model
+
+    @property
     def layer_names(self) -> tuple[str, ...]:
         """The layers it looks at, as they are called in the stream."""
         return tuple(self._layers.hooked)
@@ -135,8 +140,7 @@ class FeatureMonitor:
         return finished
 
     def measure_gradients(self, scale: Tensor | float | None = None) -> None:
-        """Take the gradient norms of the sample under way now: after the backward pass, before they are
-        cleared.
+        """Take the gradient norms of the sample under way: after the backward pass, before clearing.
 
         Args:
             scale: the gradient scaler's factor, where gradients are still multiplied by it.
@@ -213,7 +217,7 @@ class FeatureMonitor:
             )  # set where the optimizer unscales itself
 
     def _end_forward(self) -> None:
-        """The sampled step is over: no layer hook stays. Layers never seen are given up after some samples."""
+        """The sampled step is over: no hook stays. Layers never seen are given up after some samples."""
         for name, handle in self._handles.items():
             handle.remove()
             self._blind[name] += 1
@@ -222,9 +226,7 @@ class FeatureMonitor:
         for name in gone:
             self._give_up(name)
         if gone:
-            self._say(
-                f"{len(gone)} layers were never seen by a hook (torch.compile, or not used): {', '.join(gone)}"
-            )
+            self._say(f"no hook saw these layers (torch.compile, or not used): {', '.join(gone)}")
 
     def _disarm(self) -> None:
         self._sample = None

@@ -27,8 +27,7 @@ def parameter_groups(model: Module, groups: Mapping[str, Sequence[Module]]) -> d
 def gradient_norms(
     groups: Mapping[str, Sequence[Tensor]], scale: Tensor | float | None = None
 ) -> dict[str, Tensor]:
-    """The 2-norm of each group's gradients as one-element tensors on the device; groups without any are
-    absent.
+    """The 2-norm of each group's gradients, on the device; a group without gradients is absent.
 
     Args:
         groups: parameters by name.

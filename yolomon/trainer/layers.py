@@ -40,8 +40,7 @@ def unwrap(model: Module) -> Module:
 
 
 def choose(model: Module, patterns: Sequence[str] | None = None) -> Layers:
-    """Layers of `model` (unwrapped): those whose dotted names fit `patterns` (shell style), or a default
-    choice.
+    """Layers of `model` (unwrapped) whose dotted names fit `patterns` (shell style), or a default choice.
 
     The default for a YOLO is the end of each backbone stage, what the neck hands to the head, and the
     head's box and class branches, one a scale; for another model its direct parts.
@@ -72,8 +71,7 @@ def yolo_sequence(model: Module) -> list[Module] | None:
 
 
 def backbone_length(model: Module, members: Sequence[Module]) -> int:
-    """How many members are backbone: as the model's own configuration says, else all before the first
-    upsampling.
+    """How many members are backbone: by the model's own configuration, else all before an upsampling.
 
     A classifier has no neck: all before its head is backbone.
     """
