@@ -12,7 +12,7 @@ SCENARIO_VARIABLE = "FAKE_NVML_SCENARIO"
 class FakeNvml:
     """A loaded fake library and the scenario file that it plays.
 
-    The library is loaded once a process; each `play` replaces the file in one step, and the next NVML call sees it.
+    The library is loaded once a process. `play` replaces the file in one step; the next NVML call sees it.
     """
 
     def __init__(self, library: Path, scenario: Path) -> None:

@@ -515,6 +515,11 @@ static void field_unsigned(struct field *field, struct gpu *gpu, enum key key, d
     field->result = number(gpu, key, scale, &field->value.u);
 }
 
+static void pcie_bytes(struct field *field, struct gpu *gpu, bool supported, enum counter which) {
+    field_u64(field, supported && has(gpu, PCIE_COUNTER_BITS), counter_value(gpu, which) * 1024);
+    if (value(gpu, PCIE_COUNTER_BITS) < 64) field->value.ull &= 0xffffffffu;
+}
+
 API nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, struct field *fields) {
     DEVICE_CALL(device);
     NEED(fields && count > 0);
@@ -542,8 +547,8 @@ API nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, struct
         case 186: field_unsigned(field, gpu, POWER_INSTANT, 1000); break;
         case 189: field_unsigned(field, gpu, POWER_LIMIT_DEFAULT, 1000); break;
         case 190: field_unsigned(field, gpu, POWER_LIMIT, 1000); break;
-        case 197: field_u64(field, has(gpu, PCIE_TX), counter_value(gpu, COUNT_PCIE_TX)); break;
-        case 198: field_u64(field, has(gpu, PCIE_RX), counter_value(gpu, COUNT_PCIE_RX)); break;
+        case 197: pcie_bytes(field, gpu, has(gpu, PCIE_TX), COUNT_PCIE_TX); break;
+        case 198: pcie_bytes(field, gpu, has(gpu, PCIE_RX), COUNT_PCIE_RX); break;
         default: field->result = NOT_SUPPORTED;
         }
     }

@@ -54,6 +54,7 @@ static const struct { const char *name, *standard; } KEY[KEYS] = {
     [DECODER] = {"decoder", "0"},
     [COMPUTE_CAPABILITY] = {"compute-capability", "9.0"},
     [SAMPLE_PERIOD] = {"sample-period", "0.2"},
+    [PCIE_COUNTER_BITS] = {"pcie-counter-bits", "64"},
     [GPM] = {"gpm", "1"},
     [GPM_GRAPHICS] = {"gpm-graphics", "sine 88 9 31 %P"},
     [GPM_SM] = {"gpm-sm", "sine 62 12 31 %P"},

@@ -1,0 +1,418 @@
+"""The GPUs of this machine, through NVML.
+
+One thread keeps the time and emits, and never waits for the driver. NVML is started on a thread of its own,
+each GPU is read on a thread of its own (`nvml_worker`), and Xid errors are awaited on one more
+(`nvml_events`).
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from yolomon.messages import Message, msg
+from yolomon.model import GpuInfo, GpuSample, Header, SourceStatus, Telemetry
+from yolomon.sources.base import Clock, Emit
+from yolomon.sources.nvml_events import XidWatch
+from yolomon.sources.nvml_library import (
+    NvmlFailure,
+    NvmlUnavailableError,
+    explain,
+    gpus_of_kernel,
+    library_version,
+    load_binding,
+    start_nvml,
+)
+from yolomon.sources.nvml_worker import Answer, GpuWorker
+
+SOURCE = "nvml"
+GATHER_SECONDS = 0.25
+"""How long a tick waits for the GPUs that answer at once; a later answer is emitted when it comes."""
+START_PATIENCE_SECONDS = 3.0
+"""With persistence mode off the first query can take 30 s (Azure/aks-gpu#105): said, not cut short."""
+DEAD_TICKS = 3
+"""So many ticks on end without any value from any GPU mean that the driver went away."""
+ERROR_REPORT_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class _Started:
+    nvml: Any
+    count: int
+    driver: str | None
+
+
+@dataclass(frozen=True)
+class _StartFailed:
+    failure: NvmlFailure
+
+
+@dataclass(frozen=True)
+class _Stop:
+    pass
+
+
+_Event = _Started | _StartFailed | _Stop | Answer
+
+
+class NvmlSource:
+    """Emits `Header` (again after a change), one `Telemetry` a tick, `GpuEvent` and `SourceStatus` of "nvml".
+
+    A GPU keeps the index under which it was first seen, by its UUID, also when a driver reload numbers anew.
+    One that is lost, or that a reload did not bring back, goes on as state "lost"; one whose call does not
+    return as state "no-answer", since the time it was asked. `SourceStatus.reason` is "" while all is well,
+    "gpu-missing" (with `ok`) when NVML works but a GPU is lost, and else (not `ok`) "starting", "no-gpu",
+    "reading-stopped" or a reason of `nvml_library`.
+    """
+
+    def __init__(
+        self,
+        *,
+        interval_seconds: float = 1.0,
+        slow_interval_seconds: float = 5.0,
+        retry_seconds: float = 30.0,
+        deadline_seconds: float | None = None,
+        clock: Clock = time.time,
+        root: Path = Path("/"),
+    ) -> None:
+        """All times are seconds.
+
+        Args:
+            interval_seconds: between two readings of the fast tier.
+            slow_interval_seconds: between two readings of the slow tier.
+            retry_seconds: before NVML is started again after a failure, and before a lost GPU is asked again.
+            deadline_seconds: a GPU without an answer for so long is "no-answer"; by default two intervals,
+                and at least 2.
+            clock: gives the items' times.
+            root: where /proc lies.
+        """
+        self._interval = interval_seconds
+        self._slow_every = max(1, round(slow_interval_seconds / interval_seconds))
+        self._retry = retry_seconds
+        self._deadline = max(2.0, 2 * interval_seconds) if deadline_seconds is None else deadline_seconds
+        self._clock = clock
+        self._root = root
+        self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="yolomon-nvml", daemon=True)
+        self._stopping = threading.Event()
+        self._emit: Emit = lambda item: None
+        self.driver_version: str | None = None
+        # ---- the source's thread alone uses what follows
+        self._nvml: Any = None
+        self._workers: list[GpuWorker] = []
+        self._xid: XidWatch | None = None
+        self._infos: dict[str, GpuInfo] = {}  # by UUID: all GPUs ever seen
+        self._answered: dict[str, float] = {}  # by UUID: time of its newest reading
+        self._missing_since: dict[str, float] = {}
+        self._header_due = False
+        self._dead_ticks = 0
+        self._status: SourceStatus | None = None
+        self._errors_before = 0
+
+    def start(self, emit: Emit) -> None:
+        """Begin to read; returns at once."""
+        self._emit = emit
+        self._thread.start()
+
+    def stop(self, timeout_seconds: float = 1.0) -> None:
+        """End all threads, waiting at most `timeout_seconds`; a thread stuck in the driver is left behind."""
+        self._stopping.set()
+        self._events.put(_Stop())
+        if self._thread.is_alive():
+            self._thread.join(timeout_seconds)
+
+    # ------------------------------------------------------------ the source's thread
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._session()
+            except Exception as error:  # noqa: BLE001 - the thread's edge: a monitor that dies without a word shows
+                # old values as new; the reason is told, and reading begins anew
+                self._tell(
+                    NvmlFailure(
+                        "reading-stopped",
+                        msg("Reading the GPUs stopped: {error}", error=f"{type(error).__name__}: {error}"),
+                        msg("It is tried again; please report this"),
+                    )
+                )
+            self._close_session()
+            if not self._stopping.is_set():
+                self._wait(self._retry)
+
+    def _session(self) -> None:
+        """From the start of NVML until it goes away or `stop`."""
+        started = self._start()
+        if started is None:
+            return
+        self._nvml, self.driver_version = started.nvml, started.driver
+        if started.count == 0:
+            self._tell(
+                NvmlFailure(
+                    "no-gpu",
+                    msg("The NVIDIA driver {driver} sees no GPU", driver=started.driver or "?"),
+                    msg(
+                        "See whether `lspci | grep -i nvidia` lists one, and what `dmesg | grep -i nvrm` says"
+                    ),
+                )
+            )
+            return
+        self._xid = XidWatch(self._nvml, self._emit, self._clock)
+        self._xid.start()
+        for index in range(started.count):
+            self._workers.append(GpuWorker(self._nvml, index, self._events.put, self._clock, self._root))
+        self._dead_ticks = 0
+        failure = self._read_until_dead()
+        if failure is not None:
+            self._tell(failure)
+
+    def _start(self) -> _Started | None:
+        threading.Thread(target=self._start_nvml, name="yolomon-nvml-start", daemon=True).start()
+        began = time.monotonic()
+        told = False
+        while not self._stopping.is_set():
+            event = self._next(0.5)
+            if isinstance(event, _Started):
+                return event
+            if isinstance(event, _StartFailed):
+                self._tell(event.failure)
+                return None
+            if not told and time.monotonic() - began > START_PATIENCE_SECONDS:
+                told = True
+                self._tell(
+                    NvmlFailure(
+                        "starting",
+                        msg("NVML is starting and has not answered yet"),
+                        msg("With persistence mode off this takes long: sudo nvidia-smi -pm 1"),
+                    )
+                )
+        return None
+
+    def _start_nvml(self) -> None:
+        """On a thread of its own: the driver may take its time."""
+        try:
+            nvml = load_binding()
+            count, driver = start_nvml(nvml, self._root)
+        except NvmlUnavailableError as error:
+            self._events.put(_StartFailed(error.failure))
+        else:
+            self._events.put(_Started(nvml, count, driver))
+
+    def _read_until_dead(self) -> NvmlFailure | None:
+        began = time.monotonic()
+        tick = 0
+        while not self._stopping.is_set():
+            due = began + tick * self._interval
+            now = time.monotonic()
+            while now < due and not self._stopping.is_set():
+                event = self._next(due - now)
+                if isinstance(event, Answer) and (sample := self._take(event)) is not None:
+                    self._send(event.ts, [sample])  # late: it has a time of its own
+                now = time.monotonic()
+            if self._stopping.is_set():
+                return None
+            # The first two ticks read all, so that rates and GPM are there after one interval.
+            failure = self._tick(slow=tick < 2 or tick % self._slow_every == 0)
+            if failure is not None:
+                return failure
+            tick = max(tick + 1, int((time.monotonic() - began) / self._interval))
+        return None
+
+    def _tick(self, slow: bool) -> NvmlFailure | None:
+        ts, now = self._clock(), time.monotonic()
+        outstanding = set()
+        for worker in self._workers:
+            if worker.asked_ts is None and now >= worker.rest_until:
+                worker.ask(slow)
+                outstanding.add(worker)
+        samples: dict[int, GpuSample] = {}
+        answers: list[Answer] = []
+        until = now + min(GATHER_SECONDS, self._interval / 4)
+        while outstanding and (left := until - time.monotonic()) > 0 and not self._stopping.is_set():
+            event = self._next(left)
+            if isinstance(event, Answer) and (sample := self._take(event)) is not None:
+                answers.append(event)
+                outstanding.discard(event.worker)
+                samples[sample.index] = sample
+        now = time.monotonic()
+        for worker in self._workers:
+            if worker.asked_ts is not None and now - worker.asked_steady >= self._deadline:
+                samples[worker.shown_index] = GpuSample(
+                    index=worker.shown_index, state="no-answer", state_since_ts=worker.asked_ts
+                )
+                self._name_from_kernel(worker)
+            elif worker.asked_ts is None and worker.lost_since_ts is not None:
+                samples[worker.shown_index] = _lost(
+                    worker.shown_index, worker.lost_since_ts, worker.lost_error
+                )
+        for uuid, since_ts in self._missing(ts).items():
+            index = self._infos[uuid].index
+            samples[index] = _lost(index, since_ts, None)
+        self._send(ts, [samples[index] for index in sorted(samples)])
+        self._tell_health(ts)
+        return self._dead(answers)
+
+    def _take(self, answer: Answer) -> GpuSample | None:
+        """Book an answer; the sample to emit, or None for one of an earlier session."""
+        worker = answer.worker
+        if worker not in self._workers:
+            return None
+        worker.asked_ts = None
+        if answer.opened is not None:
+            self._book(worker, answer.opened)
+            if self._xid is not None and answer.handle is not None:
+                self._xid.add(answer.handle, lambda: worker.shown_index)
+        if answer.lost:
+            if worker.lost_since_ts is None:
+                worker.lost_since_ts = answer.ts
+            worker.lost_error = answer.sample.error
+            worker.rest_until = time.monotonic() + self._retry
+            self._name_from_kernel(worker)
+            return _lost(worker.shown_index, worker.lost_since_ts, worker.lost_error)
+        worker.lost_since_ts = worker.lost_error = None
+        if worker.uuid is not None:
+            self._answered[worker.uuid] = answer.ts
+        sample = answer.sample
+        if sample.index != worker.shown_index:
+            sample = msgspec.structs.replace(sample, index=worker.shown_index)
+        return sample
+
+    def _book(self, worker: GpuWorker, info: GpuInfo) -> None:
+        """Give an opened GPU the index it is known under, and tell about it if that is news."""
+        if worker.uuid != info.uuid and (worker.uuid or "").startswith("index-"):
+            self._infos.pop(worker.uuid or "", None)  # it had no name until now
+        taken = {known.index for uuid, known in self._infos.items() if uuid != info.uuid}
+        known = self._infos.get(info.uuid)
+        index = known.index if known else info.index
+        if index in taken:
+            index = max(taken) + 1
+        worker.uuid, worker.shown_index = info.uuid, index
+        info = msgspec.structs.replace(info, index=index)
+        if known != info:
+            self._infos[info.uuid] = info
+            self._header_due = True
+        self._missing_since.pop(info.uuid, None)
+
+    def _name_from_kernel(self, worker: GpuWorker) -> None:
+        """Give a GPU that could not be opened its UUID and name from /proc, where the kernel tells them."""
+        if worker.uuid is not None:
+            return
+        told = gpus_of_kernel(self._root)
+        if len(told) == len(self._workers):
+            bus_id, uuid, model = told[worker.index]
+            info = GpuInfo(index=worker.index, uuid=uuid, name=model or "GPU", pci_bus_id=bus_id)
+        else:
+            info = GpuInfo(index=worker.index, uuid=f"index-{worker.index}", name="GPU")
+        known = self._infos.get(info.uuid)
+        self._book(worker, known or info)
+
+    def _missing(self, ts: float) -> dict[str, float]:
+        """GPUs seen before that the driver no longer lists, with the time of their last reading."""
+        if any(worker.uuid is None for worker in self._workers):
+            return self._missing_since  # not all have told who they are
+        here = {worker.uuid for worker in self._workers}
+        for uuid in self._infos:
+            if uuid not in here and uuid not in self._missing_since:
+                self._missing_since[uuid] = self._answered.get(uuid, ts)
+        return self._missing_since
+
+    def _dead(self, answers: list[Answer]) -> NvmlFailure | None:
+        """The failure, when no GPU gave any value for several ticks and not because it is lost."""
+        useless = [answer for answer in answers if answer.code is not None and not answer.lost]
+        awake = [
+            worker for worker in self._workers if worker.lost_since_ts is None and worker.asked_ts is None
+        ]
+        if not useless or len(useless) < len(awake):
+            self._dead_ticks = 0
+            return None
+        self._dead_ticks += 1
+        if self._dead_ticks < DEAD_TICKS:
+            return None
+        newest = useless[-1]
+        return explain(newest.code, newest.sample.error or "", library_version(self._nvml), self._root)
+
+    # ------------------------------------------------------------ emitting
+
+    def _send(self, ts: float, samples: list[GpuSample]) -> None:
+        if self._header_due:
+            self._header_due = False
+            infos = sorted(self._infos.values(), key=lambda info: info.index)
+            self._emit(Header(ts=ts, gpus=tuple(infos)))
+        if samples:
+            self._emit(Telemetry(ts=ts, gpus=tuple(samples)))
+
+    def _tell_health(self, ts: float) -> None:
+        gone = [worker.shown_index for worker in self._workers if worker.lost_since_ts is not None]
+        gone += [self._infos[uuid].index for uuid in self._missing_since]
+        if not any(worker.uuid is not None or worker.lost_since_ts is not None for worker in self._workers):
+            return  # nothing known yet
+        cause = remedy = None
+        if gone:
+            total = len(self._workers) + len(self._missing_since)
+            cause = msg(
+                "{here} of {total} GPUs are there; missing: {names}",
+                here=total - len(gone),
+                total=total,
+                names=", ".join(f"gpu{index}" for index in sorted(gone)),
+            )
+            remedy = msg(
+                "See what `sudo dmesg | grep -i xid` says; the GPU comes back after a reset or a reboot"
+            )
+        self._put_status(ts, True, "gpu-missing" if gone else "", cause, remedy)
+
+    def _tell(self, failure: NvmlFailure) -> None:
+        self._put_status(self._clock(), False, failure.reason, failure.cause, failure.remedy)
+
+    def _put_status(
+        self, ts: float, ok: bool, reason: str, cause: Message | None, remedy: Message | None
+    ) -> None:
+        errors = self._errors_before + sum(worker.errors for worker in self._workers)
+        before = self._status
+        same = before is not None and (before.ok, before.reason, before.cause) == (ok, reason, cause)
+        if before and same and (before.errors == errors or ts - before.ts < ERROR_REPORT_SECONDS):
+            return
+        self._status = SourceStatus(
+            ts=ts, source=SOURCE, ok=ok, reason=reason, cause=cause, remedy=remedy, errors=errors
+        )
+        self._emit(self._status)
+
+    # ------------------------------------------------------------ ends
+
+    def _next(self, timeout_seconds: float) -> _Event | None:
+        try:
+            return self._events.get(timeout=max(timeout_seconds, 0.001))
+        except queue.Empty:
+            return None
+
+    def _wait(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while not self._stopping.is_set() and (left := until - time.monotonic()) > 0:
+            self._next(left)  # late answers of the session that ended are of no use
+
+    def _close_session(self) -> None:
+        """End the session's threads. NVML is shut down only when none of them is inside it."""
+        self._errors_before += sum(worker.errors for worker in self._workers)
+        workers, self._workers = self._workers, []
+        xid, self._xid = self._xid, None
+        nvml, self._nvml = self._nvml, None
+        if xid is not None:
+            xid.stop()
+        for worker in workers:
+            worker.stop()
+        ended = [worker.join(0.0 if worker.asked_ts is not None else 0.5) for worker in workers]
+        if nvml is None or not all(ended) or (xid is not None and not xid.join(1.5)):
+            return
+        try:
+            nvml.nvmlShutdown()
+        except nvml.NVMLError:
+            return  # the driver is gone already
+
+
+def _lost(index: int, since_ts: float, error: str | None) -> GpuSample:
+    return GpuSample(index=index, state="lost", state_since_ts=since_ts, error=error)
