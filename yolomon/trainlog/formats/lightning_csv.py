@@ -32,8 +32,9 @@ class LightningCsvParser:
         self._table = Table(is_header)
         self._resolver = RoleResolver()
         self._place: tuple[int | None, int | None] = (None, None)  # epoch (from 1) and step of the row before
-        self._numbers: dict[str, float] = {}  # what was logged at that place so far
-        self._kinds: set[str] = set()
+        self._there: dict[
+            str, dict[str, float]
+        ] = {}  # the latest of training and of validation at that place
 
     def feed(self, line: bytes, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
         """The record of a row."""
@@ -54,15 +55,12 @@ class LightningCsvParser:
         if what == "validation" and step == last_step and epoch is not None and last_epoch == epoch - 1:
             epoch = last_epoch  # validated once more after the last epoch
         if (epoch, step) != self._place:
-            self._place, self._numbers, self._kinds = (epoch, step), {}, set()
+            self._place, self._there = (epoch, step), {}
+        self._there[what] = numbers
         # The training means of an epoch carry the suffix _epoch, or stand at the step of its validation.
-        completes = bool(self._kinds | {what} >= {"validation", "batch"}) or any(
-            n.endswith("_epoch") for n in numbers
-        )
-        self._kinds.add(what)
-        self._numbers |= numbers
+        completes = len(self._there) == 2 or any(name.endswith("_epoch") for name in numbers)
         kind: RecordKind = "epoch" if completes else what
-        shown = dict(self._numbers) if completes else numbers
+        shown = self._there.get("validation", {}) | self._there.get("batch", {}) if completes else numbers
         phase: Phase = "validation" if kind == "validation" else None
         return [
             TrainRecord(

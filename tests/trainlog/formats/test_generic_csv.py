@@ -1,0 +1,29 @@
+"""Any other table with a header."""
+
+from __future__ import annotations
+
+from tests.trainlog.formats.feeding import FormatOf, Records
+from yolomon.trainlog.formats.generic_csv import GenericCsv
+
+
+def test_by_the_names_of_columns(records: Records, format_of: FormatOf) -> None:
+    content = b"iter\ttotal_loss\tlr\ttimestamp\n100\t2.5\t0.01\t1700000000\n200\tnan\t0.01\t1700000060.5\n"
+    assert format_of("my.tsv", content) == "csv"
+    first, second = records(GenericCsv, content)
+    assert (first.kind, first.step, first.roles.loss, first.ts) == ("batch", 100, 2.5, 1700000000)
+    assert second.roles.loss != second.roles.loss
+    assert second.own_ts == 1700000060.5
+
+
+def test_the_first_epoch_tells_where_counting_begins(records: Records) -> None:
+    rows = records(GenericCsv, b"Epoch,Train Loss,Val mAP50\n0,2.5,0.1\n1,2.25,0.2\n")
+    assert [row.epoch for row in rows] == [1, 2]
+    rows = records(GenericCsv, b"Epoch,Train Loss,Val mAP50\n1,2.5,0.1\n2,2.25,0.2\n")
+    assert [row.epoch for row in rows] == [1, 2]
+    assert rows[1].roles.map50 == 0.2
+
+
+def test_tables_of_something_else_are_none(format_of: FormatOf) -> None:
+    assert format_of("people.csv", b"name,age\nann,31\n") is None
+    assert format_of("gpu.csv", b"index,power.draw [W]\n0,220\n") is None
+    assert format_of("numbers.csv", b"1,2,3\n4,5,6\n") is None
