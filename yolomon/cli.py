@@ -209,15 +209,15 @@ def run(command: tuple[str, ...], features: bool) -> None:
     sys.exit(launch.run(list(command), features=features))
 
 
-@cli.command()
-@click.argument("logs", nargs=-1, metavar="[LOG ...]")
-@click.option("--port", type=int, default=8000, show_default=True, help="The port on 127.0.0.1.")
-def serve(logs: tuple[str, ...], port: int) -> None:
+@cli.command(context_settings={"ignore_unknown_options": True})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[LOG ... | demo | replay FILE]")
+@click.option("--port", type=click.IntRange(1, 65535), default=8000, show_default=True, help="On 127.0.0.1.")
+def serve(arguments: tuple[str, ...], port: int) -> None:
     """Show the same screen in a browser, on 127.0.0.1 behind a token."""
     _, tr = _settings({})
-    from yolomon.tui import browser
+    from yolomon.commands import browser
 
-    sys.exit(browser.serve(logs, port, tr))
+    sys.exit(browser.serve(arguments, port, tr))
 
 
 # ---------------------------------------------------------------- shared by the commands
@@ -256,7 +256,7 @@ def _need_terminal(tr: Translate) -> None:
         )  # fmt: skip
 
 
-def _or_exit(make: Callable[[], Any], tr: Translate) -> Any:  # noqa: ANN401 - whatever `make` makes
+def _or_exit(make: Callable[[], Any], tr: Translate) -> Any:
     from yolomon.live import InputError
 
     try:
@@ -266,7 +266,7 @@ def _or_exit(make: Callable[[], Any], tr: Translate) -> Any:  # noqa: ANN401 - w
         sys.exit(2)
 
 
-def _show(session: Any, loaded: LoadedSettings, tr: Translate) -> None:  # noqa: ANN401 - live.Session
+def _show(session: Any, loaded: LoadedSettings, tr: Translate) -> None:
     from yolomon.tui.run import show
 
     sys.exit(show(session, loaded.settings, tr))

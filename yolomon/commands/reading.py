@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Sequence
 from typing import Any
 
+import click
 import msgspec
 
+from yolomon import live
 from yolomon.history import GpuHistory, History
 from yolomon.messages import Translate
 from yolomon.model import Finding
+from yolomon.settings import Settings
 from yolomon.units import duration, gibibytes, number
 
 
-def as_json(history: History, findings: list[Finding], tr: Translate) -> dict[str, Any]:
+def as_json_object(history: History, findings: list[Finding], tr: Translate) -> dict[str, Any]:
     """The newest value of everything, under the names of the data model; null where not available."""
     train = history.train
     last = train.ranks[0].last if 0 in train.ranks else None
@@ -143,3 +149,41 @@ def _gpu_json(gpu: GpuHistory) -> dict[str, Any]:
 
 def _plain(struct: msgspec.Struct | None) -> dict[str, Any]:
     return {} if struct is None else {name: getattr(struct, name) for name in struct.__struct_fields__}
+
+
+ONCE_SECONDS = 3.0
+"""At most this long is waited for the first readings."""
+
+
+def print_once(logs: Sequence[str], settings: Settings, tr: Translate, *, as_json: bool) -> int:
+    """Read everything once and print it. Returns the exit status: 2 where no named log could be read."""
+    session = live.attach(logs, settings)
+    session.start()
+    try:
+        until = time.monotonic() + ONCE_SECONDS
+        while time.monotonic() < until and not _complete(session, logs):
+            time.sleep(0.05)
+            session.drain(1.0)
+    finally:
+        session.stop(0.5)
+    session.drain(1.0)
+    history, findings = session.history, session.findings()
+    if as_json:
+        sys.stdout.buffer.write(msgspec.json.encode(as_json_object(history, findings, tr)) + b"\n")
+    else:
+        for line in as_lines(history, findings, tr):
+            click.echo(line)
+    states = [log.state for log in history.train.logs.values()]
+    return 2 if logs and states and all(state in ("unreadable", "waiting", "gone") for state in states) else 0
+
+
+def _complete(session: live.Session, logs: Sequence[str]) -> bool:
+    history = session.history
+    gpus = history.by_index()
+    machine = history.host.table.latest("cpu_percent") is not None and (
+        all(gpu.sample is not None and gpu.slow is not None for gpu in gpus)
+        if gpus
+        else "nvml" in history.statuses
+    )
+    read = all(log.state not in ("reading", "waiting") for log in history.train.logs.values())
+    return machine and read and (not logs or bool(history.train.logs))
