@@ -406,7 +406,8 @@ class NvmlSource:
         for worker in workers:
             worker.stop()
         ended = [worker.join(0.0 if worker.asked_ts is not None else 0.5) for worker in workers]
-        if nvml is None or not all(ended) or (xid is not None and not xid.join(1.5)):
+        patience = 0.1 if self._stopping.is_set() else 1.5  # the process ends: no need of a shutdown
+        if nvml is None or not all(ended) or (xid is not None and not xid.join(patience)):
             return
         try:
             nvml.nvmlShutdown()
