@@ -93,7 +93,7 @@ _EXACT: dict[str, tuple[str, int, float]] = {
 }
 _TOTAL_LOSS = {
     "loss": 0, "totalloss": 0, "losstotal": 0, "trainloss": 0, "traintotalloss": 0, "traininglossepoch": 1,
-    "losssum": 0, "trainingloss": 0, "trainlossepoch": 1, "trainlossstep": 1, "lossall": 1, "avgloss": 1,
+    "losssum": 0, "trainingloss": 0, "trainlossepoch": 1, "trainlossstep": 1, "lossstep": 1, "lossall": 1, "avgloss": 1,
     "trainlosstotal": 0, "lossmean": 1, "meanloss": 1, "overallloss": 0, "lossavg": 1, "trainlossavg": 1,
 }  # fmt: skip
 _MEMORY = {
@@ -173,7 +173,7 @@ def _loss(lower: str, words: list[str], squashed: str, evaluation: bool) -> Mean
     named = any(word.endswith("loss") or word == "losses" for word in words) or "loss" in words
     if not named and not _PARTS_WITHOUT_WORD.match("_".join(words)):
         return None
-    if _NOT_LOSS.intersection(words):
+    if _NOT_LOSS.intersection(words) and squashed not in _TOTAL_LOSS:
         return Meaning("")
     auxiliary = _AUXILIARY.search("_".join(words)) is not None
     if evaluation:
