@@ -1,0 +1,206 @@
+"""The application: it owns the view, drains the feed on a timer, and has the current page draw."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import msgspec
+from textual.app import App
+from textual.binding import Binding, BindingType
+
+from yolomon.messages import Translate
+from yolomon.model import Finding
+from yolomon.settings import Settings
+from yolomon.tui import glyphs, theme
+from yolomon.tui.feed import Feed
+from yolomon.tui.plots import ColumnCache
+from yolomon.tui.progress import eta_seconds
+from yolomon.tui.screens.overview import Overview
+from yolomon.tui.screens.page import Page
+from yolomon.tui.terminal import TerminalDriver
+from yolomon.tui.view import Frame, View
+from yolomon.tui.widgets import curves
+
+TICK_SECONDS = 0.5  # two frames a second at most
+QUIET_SECONDS = 1.0  # without news, ages and the clock move on this often
+DRAIN_SECONDS = 0.02
+
+
+class MonitorApp(App[int]):
+    """yolomon's screen.
+
+    Args:
+        feed: the monitor that is looked at.
+        settings: theme, window, graph style, mouse.
+        translate: into the user's language.
+        clock: now on the samples' axis; the feed's own unless a test freezes it.
+        timed: whether time makes the screen draw; tests turn it off and draw themselves.
+    """
+
+    TITLE = "yolomon"
+    CSS_PATH = "app.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    AUTO_FOCUS: ClassVar[str | None] = None
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "quit", "Quit", id="quit", tooltip="Leave yolomon; the training goes on"),
+        Binding("ctrl+c", "quit", "Quit", id="interrupt", show=False, tooltip="Leave yolomon"),
+        Binding("p", "pause", "Pause", id="pause", tooltip="Freeze the view; reading goes on"),
+        Binding("plus,equals_sign", "wider", "Longer", id="wider", tooltip="Show a longer window of time"),
+        Binding("minus", "narrower", "Shorter", id="narrower", tooltip="Show a shorter window of time"),
+        Binding(
+            "left_square_bracket", "scrub(-1)", "Back", id="back", tooltip="Go back in time; reading goes on"
+        ),
+        Binding("right_square_bracket", "scrub(1)", "Forth", id="forth", tooltip="Go forth in time"),
+        Binding("end", "newest", "Now", id="newest", tooltip="Return to the newest data"),
+        Binding(
+            "left", "cursor(-1)", "Earlier", id="cursor_left", tooltip="Read all signals at an earlier moment"
+        ),
+        Binding(
+            "right", "cursor(1)", "Later", id="cursor_right", tooltip="Read all signals at a later moment"
+        ),
+        Binding(
+            "escape", "clear", "Clear", id="clear", show=False, tooltip="Put the cursor and the filter away"
+        ),
+        Binding("s", "silence", "Silence", id="silence", tooltip="Do not show the worst finding any more"),
+        Binding(
+            "ctrl+l", "repaint", "Redraw", id="repaint", show=False, tooltip="Paint the whole screen anew"
+        ),
+    ]
+
+    def __init__(
+        self,
+        feed: Feed,
+        settings: Settings,
+        translate: Translate,
+        *,
+        clock: Callable[[], float] | None = None,
+        timed: bool = True,
+    ) -> None:
+        self.tr = translate
+        self.feed = feed
+        self.settings = settings
+        self.glyphs = glyphs.choose(settings.graph)
+        self.view = View(window_seconds=settings.window_seconds)
+        self._clock = clock or feed.clock
+        self._timed = timed
+        self._columns = ColumnCache()
+        self._drawn_at = 0.0
+        super().__init__(driver_class=TerminalDriver)
+        self.animation_level = "none"
+        for known in theme.themes():
+            self.register_theme(known)
+        self.theme = theme.choose(settings.theme)
+
+    def get_default_screen(self) -> Page:
+        """The overview."""
+        return Overview()
+
+    def on_mount(self) -> None:
+        """Begin to drain and to draw."""
+        if self._timed:
+            self.set_interval(TICK_SECONDS, self._tick, name="tick")
+        self.call_after_refresh(self.redraw)
+        curves.prepare()
+
+    def _tick(self) -> None:
+        changed = self.feed.drain(DRAIN_SECONDS)
+        now = time.monotonic()
+        if changed or now - self._drawn_at >= QUIET_SECONDS:
+            self.redraw()
+
+    def frame(self) -> Frame:
+        """This moment."""
+        feed = self.feed
+        now = self._clock()
+        cpu, rss = feed.own_cost()
+        live = self.view.end_ts is None and self.view.frozen_ts is None and self.view.cursor_ts is None
+        playback = feed.replay
+        return Frame(
+            engine=feed.engine,
+            findings=feed.findings() if live else self._all_findings(),
+            now_ts=now,
+            view=self.view,
+            tr=self.tr,
+            glyphs=self.glyphs,
+            columns=self._columns,
+            interval_seconds=self.settings.interval_seconds,
+            eta_seconds=eta_seconds(feed.engine.history, now),
+            demo=feed.demo,
+            replay_speed=None if playback is None else playback.speed,
+            own_cpu_percent=cpu,
+            own_rss_bytes=rss,
+        )
+
+    def _all_findings(self) -> list[Finding]:
+        order = {"critical": 0, "warning": 1, "info": 2}
+        return sorted(self.feed.all_findings(), key=lambda f: (order[f.severity], f.onset_ts))
+
+    def redraw(self) -> None:
+        """Have the page on top draw this moment."""
+        self._drawn_at = time.monotonic()
+        page = self.screen
+        if isinstance(page, Page) and page.size.area:
+            page.draw(self.frame())
+
+    # ------------------------------------------------------------ actions
+
+    def _look(self, **changes: Any) -> None:
+        self.view = msgspec.structs.replace(self.view, **changes)
+        self.redraw()
+
+    def action_pause(self) -> None:
+        """Freeze the view, or let it follow again."""
+        if self.view.frozen_ts is None:
+            self._look(frozen_ts=self.view.end(self._clock()))
+        else:
+            self._look(frozen_ts=None, end_ts=None)
+
+    def action_wider(self) -> None:
+        """A longer window."""
+        self.view = self.view.wider()
+        self._columns.clear()
+        self.redraw()
+
+    def action_narrower(self) -> None:
+        """A shorter window."""
+        self.view = self.view.narrower()
+        self._columns.clear()
+        self.redraw()
+
+    def action_scrub(self, direction: int) -> None:
+        """Back or forth in time by a quarter of the window."""
+        frame = self.frame()
+        self.view = self.view.scrubbed(direction, frame.now_ts, frame.history.first_ts, frame.window_seconds)
+        self.redraw()
+
+    def action_newest(self) -> None:
+        """Follow the newest data again."""
+        self._look(end_ts=None, frozen_ts=None, cursor_ts=None)
+
+    def action_cursor(self, direction: int) -> None:
+        """Move the cursor by a sixtieth of the window; from the right edge it comes in."""
+        frame = self.frame()
+        step = frame.window_seconds / 60
+        at = (self.view.cursor_ts if self.view.cursor_ts is not None else frame.end_ts) + direction * step
+        if at >= frame.end_ts:
+            self._look(cursor_ts=None)
+        else:
+            self._look(cursor_ts=max(at, frame.end_ts - frame.window_seconds))
+
+    def action_clear(self) -> None:
+        """No cursor."""
+        self._look(cursor_ts=None)
+
+    def action_silence(self) -> None:
+        """Silence the worst finding."""
+        standing = self.feed.findings()
+        if standing:
+            self.feed.silence(standing[0].code, standing[0].target)
+            self.redraw()
+
+    def action_repaint(self) -> None:
+        """Paint everything anew, e.g. after a reattach garbled the screen."""
+        self.screen.refresh(layout=True)
+        self.refresh(repaint=True, layout=True)

@@ -1,0 +1,149 @@
+"""A widget that shows lines of inked text and redraws only the cells that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region, Size
+from textual.strip import Strip
+from textual.widget import Widget
+
+Span = tuple[str, str]  # text and the name of its ink
+Line = list[Span]
+
+INKS = (
+    "text", "dim", "label", "number", "title", "frame", "ok", "info", "warn", "crit", "work", "memory", "heat",
+    "power", "band", "wait", "hot", "onset", "cursor", "selected", "demo", "data", "validation",
+)  # fmt: skip
+
+
+class Canvas(Widget):
+    """Lines by the Line API. `show` compares with what is there and asks for a repaint of the difference only."""
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"ink--{name}" for name in INKS}
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._lines: list[Line] = []
+        self._strips: list[Strip] = []
+        self._inks: dict[str, Style] = {}
+
+    @property
+    def lines(self) -> list[Line]:
+        """What is shown now."""
+        return self._lines
+
+    def show(self, lines: Sequence[Line]) -> None:
+        """Show these lines from the top; what is below them is blank."""
+        width, height = self.size
+        new = list(lines[:height])
+        old = self._lines
+        regions: list[Region] = []
+        strips = self._strips
+        if len(strips) < len(new):
+            strips.extend([Strip.blank(width)] * (len(new) - len(strips)))
+        for y, line in enumerate(new):
+            if y < len(old):
+                if line == old[y]:
+                    continue
+                regions.extend(Region(x, y, w, 1) for x, w in differences(old[y], line, width))
+            else:
+                regions.append(Region(0, y, width, 1))
+            strips[y] = self._strip(line, width)
+        for y in range(len(new), len(old)):
+            regions.append(Region(0, y, width, 1))
+        del strips[len(new) :]
+        self._lines = new
+        if regions:
+            self.refresh(*regions)
+
+    def _strip(self, line: Line, width: int) -> Strip:
+        inks = self._inks
+        segments = [Segment(text, inks.get(ink) or self._ink(ink)) for text, ink in line]
+        return Strip(segments).adjust_cell_length(width, self.rich_style)
+
+    def _ink(self, name: str) -> Style:
+        style = self._inks[name] = self.get_component_rich_style(f"ink--{name}")
+        return style
+
+    def forget_inks(self) -> None:
+        """After a change of theme: take the colours anew."""
+        self._inks.clear()
+        lines, self._lines, self._strips = self._lines, [], []
+        self.show(lines)
+        self.refresh()
+
+    def notify_style_update(self) -> None:
+        """Textual tells that colours may have changed."""
+        super().notify_style_update()
+        if self._inks:
+            self._inks.clear()
+            width = self.size.width
+            self._strips = [self._strip(line, width) for line in self._lines]
+
+    def on_resize(self) -> None:
+        """Another size: everything is drawn anew by the screen."""
+        self._lines, self._strips = [], []
+
+    def render_line(self, y: int) -> Strip:
+        """One row of what is shown."""
+        if y < len(self._strips):
+            return self._strips[y]
+        return Strip.blank(self.size.width, self.rich_style)
+
+    def get_content_width(self, container: Size, viewport: Size) -> int:
+        """As wide as there is room."""
+        return container.width
+
+
+def differences(old: Line, new: Line, width: int) -> list[tuple[int, int]]:
+    """The cells in which two lines differ, as (first cell, cells).
+
+    Lines of the same build are compared piece by piece; others from both ends.
+    """
+    if len(old) == len(new):
+        found: list[tuple[int, int]] = []
+        x = 0
+        for before, after in zip(old, new, strict=True):
+            cells = cell_len(after[0])
+            if before != after:
+                if cell_len(before[0]) != cells:
+                    found = []
+                    break
+                if found and found[-1][0] + found[-1][1] == x:
+                    found[-1] = (found[-1][0], found[-1][1] + cells)
+                else:
+                    found.append((x, cells))
+            x += cells
+        else:
+            return [(x, min(w, width - x)) for x, w in found if x < width and w > 0]
+    first = 0
+    x = 0
+    while first < len(old) and first < len(new) and old[first] == new[first]:
+        x += cell_len(new[first][0])
+        first += 1
+    tail = 0
+    end_old = sum(cell_len(text) for text, _ in old)
+    end_new = sum(cell_len(text) for text, _ in new)
+    end = max(end_old, end_new)
+    if end_old == end_new:
+        while tail < len(old) - first and tail < len(new) - first and old[-1 - tail] == new[-1 - tail]:
+            tail += 1
+            end -= cell_len(new[-tail][0])
+    return [(x, max(0, min(end, width) - x))] if x < width else []
+
+
+def width_of(line: Line) -> int:
+    """Cells of a line."""
+    return sum(cell_len(text) for text, _ in line)
+
+
+def fill(line: Line, width: int, ink: str = "text") -> Line:
+    """The line with blanks up to `width` cells."""
+    missing = width - width_of(line)
+    return [*line, (" " * missing, ink)] if missing > 0 else line

@@ -1,0 +1,113 @@
+"""Fewer bytes for the same picture.
+
+Textual 8.2 writes a changed region from the beginning of its widget's line, and with a full set of colour
+codes and a reset for every piece of text. Over a slow line that is most of what a monitor sends. Here only
+the changed cells are written, and of their style only what differs from the piece before.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from rich.color import Color, ColorSystem
+from rich.console import Console
+from rich.style import Style
+from textual._compositor import ChopsUpdate, Compositor
+
+_ATTRIBUTES = (
+    ("bold", "1"),
+    ("dim", "2"),
+    ("italic", "3"),
+    ("underline", "4"),
+    ("blink", "5"),
+    ("reverse", "7"),
+    ("strike", "9"),
+)
+Codes = tuple[str, str, str]
+_RESET: Codes = ("", "", "")
+
+
+@lru_cache(maxsize=1024)
+def style_codes(style: Style | None, system: ColorSystem | None) -> Codes:
+    """The SGR parameters of a style: attributes, foreground, background."""
+    if style is None or system is None:
+        attributes = "" if style is None else _attributes(style)
+        return (attributes, "", "")
+    return (
+        _attributes(style),
+        _color(style.color, system, foreground=True),
+        _color(style.bgcolor, system, foreground=False),
+    )
+
+
+def _attributes(style: Style) -> str:
+    return ";".join(code for name, code in _ATTRIBUTES if getattr(style, name))
+
+
+def _color(color: Color | None, system: ColorSystem, *, foreground: bool) -> str:
+    if color is None or color.is_default:
+        return ""
+    return ";".join(color.downgrade(system).get_ansi_codes(foreground))
+
+
+def transition(before: Codes, after: Codes) -> str:
+    """The escape sequence that turns one style into another; empty where nothing differs."""
+    if before == after:
+        return ""
+    if before[0] != after[0] or (before[1] and not after[1]) or (before[2] and not after[2]):
+        codes = ";".join(code for code in after if code)
+        full = f"\x1b[0;{codes}m" if codes else "\x1b[0m"
+        if before[0] != after[0]:
+            return full
+        parts = []
+        if before[1] != after[1]:
+            parts.append(after[1] or "39")
+        if before[2] != after[2]:
+            parts.append(after[2] or "49")
+        return f"\x1b[{';'.join(parts)}m"
+    parts = [new for old, new in zip(before[1:], after[1:], strict=True) if old != new]
+    return f"\x1b[{';'.join(parts)}m"
+
+
+class SparingUpdate(ChopsUpdate):
+    """A partial update that writes only the cells of its spans."""
+
+    def render_segments(self, console: Console) -> str:
+        """The update as text for the terminal."""
+        system = console._color_system
+        out: list[str] = []
+        style: Codes = _RESET
+        for y, x1, x2 in self.spans:
+            cursor = -1
+            for end, (x, strip) in zip(self.chop_ends[y], self.chops[y].items(), strict=False):
+                if strip is None or x >= x2 or end <= x1:
+                    continue
+                left, right = max(x, x1), min(end, x2)
+                if left != x or right != end:
+                    strip = strip.crop(left - x, right - x)
+                if cursor != left:
+                    out.append(f"\x1b[{y + 1};{left + 1}H")
+                for text, segment_style, control in strip:
+                    if control:
+                        continue
+                    codes = style_codes(segment_style, system)
+                    if codes != style:
+                        out.append(transition(style, codes))
+                        style = codes
+                    out.append(text)
+                cursor = right
+        if style != _RESET:
+            out.append("\x1b[0m")
+        return "".join(out)
+
+
+class SparingCompositor(Compositor):
+    """Textual's compositor with `SparingUpdate` for partial updates."""
+
+    def render_partial_update(self) -> Any:  # noqa: ANN401 - ChopsUpdate | None, as Textual has it
+        """The changed cells, or None."""
+        update = super().render_partial_update()
+        if update is None:
+            return None
+        return SparingUpdate(update.chops, update.spans, update.chop_ends)

@@ -1,0 +1,47 @@
+"""What the screen needs of the monitor behind it: a small protocol, so that any source of items can be drawn."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from yolomon.diagnosis.engine import Engine
+from yolomon.model import Finding
+
+
+class Playback(Protocol):
+    """How the playing of a recording stands; both may be set."""
+
+    speed: float
+    paused: bool
+
+
+class Feed(Protocol):
+    """The monitor as the screen sees it. All calls come from the screen's thread and return at once."""
+
+    engine: Engine  # with the history, the job and where its time went
+    demo: bool
+    replay: Playback | None
+
+    def drain(self, budget_seconds: float = 0.02) -> bool:
+        """Move what the sources read into the history; True if there was anything."""
+        ...
+
+    def clock(self) -> float:
+        """Now, on the samples' own time axis."""
+        ...
+
+    def findings(self) -> list[Finding]:
+        """What is wrong now, worst first, without what is silenced."""
+        ...
+
+    def all_findings(self) -> list[Finding]:
+        """Everything that was ever said, also what is over."""
+        ...
+
+    def silence(self, code: str, target: str) -> object:
+        """Do not show this finding any more."""
+        ...
+
+    def own_cost(self) -> tuple[float, int]:
+        """CPU share of one core in percent, and resident bytes, of yolomon itself."""
+        ...

@@ -1,0 +1,232 @@
+"""Graphs as rows of characters on fixed scales, with holes. Pure functions; nothing here knows a widget.
+
+A column is one bucket of time. One row of height shows eight levels; more rows show eight each. In one row
+the height is the bucket's maximum or mean, as the signal asks; a value above zero never looks like zero, so
+that a short spike leaves a mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import ceil, floor
+
+import msgspec
+
+from yolomon.history import Bucket, Table
+from yolomon.tui.glyphs import Glyphs
+
+Column = tuple[str, str]  # the sign and its ink
+Columns = Sequence[Bucket | None]
+
+
+class TimeAxis(msgspec.Struct, frozen=True):
+    """Columns of time aligned to the clock: the last one holds `end_ts` and is still filling."""
+
+    end_ts: float
+    seconds_per_column: float
+
+    @property
+    def last(self) -> int:
+        """The number of the newest column since the epoch of the clock."""
+        return floor(self.end_ts / self.seconds_per_column)
+
+    def place(self, ts: float, count: int) -> int | None:
+        """In which of the `count` columns (0 is the oldest) a time lies; None outside."""
+        place = floor(ts / self.seconds_per_column) - (self.last - count + 1)
+        return place if 0 <= place < count else None
+
+    def start_of(self, place: int, count: int) -> float:
+        """When a column begins."""
+        return (self.last - count + 1 + place) * self.seconds_per_column
+
+
+def axis_for(window_seconds: float, columns: int, end_ts: float) -> TimeAxis:
+    """The axis on which `columns` columns span about `window_seconds`."""
+    return TimeAxis(end_ts, max(window_seconds / max(1, columns), 0.05))
+
+
+class ColumnCache:
+    """Pooled columns of many signals; between two turns only the newest column is read again."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[object, ...], tuple[float, int, list[Bucket | None]]] = {}
+
+    def get(self, key: tuple[object, ...], table: Table, name: str, axis: TimeAxis, count: int) -> Columns:
+        """The `count` columns up to the axis' end.
+
+        Args:
+            key: who asks (a GPU's UUID, ...); with the name and count it is the cache's key.
+            table: where the signal is.
+            name: its column there.
+            axis: the time axis.
+            count: how many columns.
+        """
+        width, last = axis.seconds_per_column, axis.last
+        key = (*key, name, count)
+        known = self._kept.get(key)
+        if known is not None and known[0] == width and 0 <= last - known[1] < count:
+            buckets = known[2]
+            for index in range(known[1], last + 1):
+                bucket = table.pooled(name, index * width, (index + 1) * width, 1)[0]
+                if index == known[1]:
+                    buckets[-1] = bucket
+                else:
+                    buckets.append(bucket)
+            del buckets[:-count]
+        else:
+            buckets = table.pooled(name, (last - count + 1) * width, (last + 1) * width, count)
+        self._kept[key] = (width, last, buckets)
+        return buckets
+
+    def clear(self) -> None:
+        """Forget everything (another window, a jump in time)."""
+        self._kept.clear()
+
+
+def waiting(
+    utilization: Columns, memory_utilization: Columns, power: Columns, limit: float | None
+) -> list[bool]:
+    """Which columns are busy without work: kernels run, but the memory is untouched and the power is low.
+
+    A rank that spins in a collective shows 100 % utilization; its memory controller is idle and its power far
+    below the limit (on an H200: 121 W of 700 W waiting, 230 to 560 W at work).
+    """
+    result = []
+    for busy, memory, watts in zip(utilization, memory_utilization, power, strict=True):
+        waits = (
+            busy is not None
+            and memory is not None
+            and watts is not None
+            and limit is not None
+            and limit > 0
+            and busy.mean >= 50
+            and memory.mean <= 0.08 * busy.mean
+            and watts.mean <= 0.45 * limit
+        )
+        result.append(waits)
+    return result
+
+
+class Style(msgspec.Struct, frozen=True, kw_only=True):
+    """How a signal is drawn."""
+
+    scale: float | None  # the full height; None: not known, nothing can be drawn
+    base: float = 0.0  # the value at the bottom
+    measure: str = "max"  # which part of a bucket the height shows: "max" or "mean"
+    ink: Callable[[float], str]  # the ink of a value
+
+
+def fraction(value: float, style: Style) -> float:
+    """Where a value stands on the fixed scale, 0 to 1."""
+    if style.scale is None or style.scale <= style.base:
+        return 0.0
+    return min(1.0, max(0.0, (value - style.base) / (style.scale - style.base)))
+
+
+def one_row(
+    columns: Columns, style: Style, glyphs: Glyphs, waits: Sequence[bool] = (), *, wait_ink: str = "wait"
+) -> list[Column]:
+    """A graph of one row: a sign and its ink a column. A hole is a blank."""
+    if style.scale is None:
+        return [(" ", "dim")] * len(columns)
+    levels, full = glyphs.levels, len(glyphs.levels) - 1
+    row: list[Column] = []
+    use_mean = style.measure == "mean"
+    for place, bucket in enumerate(columns):
+        if bucket is None:
+            row.append((" ", "dim"))
+            continue
+        if waits and waits[place]:
+            row.append((glyphs.wait, wait_ink))
+            continue
+        value = bucket.mean if use_mean else bucket.maximum
+        level = ceil(fraction(value, style) * full - 1e-6)
+        if level <= 1 and bucket.maximum > style.base + 0.02 * (style.scale - style.base):
+            level = 2 if use_mean and value < bucket.maximum / 2 else max(level, 1)
+        row.append((levels[max(1, level)], style.ink(value)))
+    return row
+
+
+def many_rows(
+    columns: Columns,
+    style: Style,
+    glyphs: Glyphs,
+    height: int,
+    waits: Sequence[bool] = (),
+    *,
+    wait_ink: str = "wait",
+) -> list[list[Column]]:
+    """A graph of several rows, the top one first: solid up to the mean, dim from there to the maximum."""
+    if height <= 1:
+        return [one_row(columns, style, glyphs, waits, wait_ink=wait_ink)]
+    steps = len(glyphs.levels) - 1
+    rows: list[list[Column]] = [[] for _ in range(height)]
+    for place, bucket in enumerate(columns):
+        if bucket is None or style.scale is None:
+            for row in rows:
+                row.append((" ", "dim"))
+            continue
+        waited = bool(waits) and waits[place]
+        ink = wait_ink if waited else style.ink(bucket.mean if style.measure == "mean" else bucket.maximum)
+        mean = max(1, ceil(fraction(bucket.mean, style) * steps * height - 1e-6))
+        most = max(mean, ceil(fraction(bucket.maximum, style) * steps * height - 1e-6))
+        solid = most if style.measure == "max" else mean
+        for level in range(height):
+            row = rows[height - 1 - level]
+            filled = min(steps, max(0, solid - level * steps))
+            spread = min(steps, max(0, most - level * steps))
+            if waited:
+                row.append((glyphs.wait if spread > steps // 2 or level == 0 else " ", ink))
+            elif filled:
+                row.append((glyphs.levels[filled], ink))
+            elif spread:
+                row.append((glyphs.levels[spread], "band"))
+            else:
+                row.append((" ", "dim"))
+    return rows
+
+
+def mark(row: list[Column], place: int | None, sign: str, ink: str) -> None:
+    """Put a vertical mark into a row, at a column."""
+    if place is not None and 0 <= place < len(row):
+        row[place] = (sign, ink)
+
+
+def runs(row: Sequence[Column]) -> list[Column]:
+    """Neighbours of one ink joined; the newest column stays a piece of its own, so that it alone is redrawn."""
+    if not row:
+        return []
+    joined: list[Column] = []
+    text, ink = row[0]
+    for sign, other in row[1:-1]:
+        if other == ink:
+            text += sign
+        else:
+            joined.append((text, ink))
+            text, ink = sign, other
+    if len(row) > 1:
+        joined.append((text, ink))
+        joined.append(row[-1])
+    else:
+        joined.append((text, ink))
+    return joined
+
+
+_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+
+
+def braille_row(columns: Columns, style: Style) -> list[Column]:
+    """A graph of one row in braille: two buckets a cell, four levels. The number of buckets is even."""
+    row: list[Column] = []
+    for place in range(0, len(columns) - 1, 2):
+        dots, ink = 0, "dim"
+        for side, bucket in enumerate(columns[place : place + 2]):
+            if bucket is None or style.scale is None:
+                continue
+            value = bucket.mean if style.measure == "mean" else bucket.maximum
+            level = max(1, ceil(fraction(value, style) * 4 - 1e-6))
+            for up in range(level):
+                dots |= _DOTS[3 - up][side]
+            ink = style.ink(value)
+        row.append((chr(0x2800 + dots) if dots else " ", ink))
+    return row

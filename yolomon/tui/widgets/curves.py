@@ -1,0 +1,236 @@
+"""The training curves: losses and mAP over epochs, by plotext, drawn anew only when they changed."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from functools import lru_cache
+from typing import Any
+
+from yolomon.history import Curve, History
+from yolomon.tui.canvas import Canvas, Line, Span, fill, width_of
+from yolomon.tui.glyphs import Glyphs
+from yolomon.tui.view import Frame
+from yolomon.tui.widgets.box import bottom_edge, inside, top_edge
+from yolomon.tui.words import fit, number, plain
+
+REDRAW_SECONDS = 5.0
+POINTS = 300
+INKS = ("work", "data", "memory", "power", "heat", "wait")
+_PIECE = re.compile(r"(\x1b\[[0-9;]*m)|([^\x1b\n]+)")
+_COLOR = re.compile(r"\x1b\[38;5;(\d+)m")
+_METRICS = ("map50_95", "map50", "precision", "recall", "fitness")
+_plotext: Any = None
+
+
+def prepare() -> None:
+    """Load plotext in a thread of its own: it takes a third of a second, and keys must answer meanwhile."""
+    threading.Thread(target=_load, name="plotext", daemon=True).start()
+
+
+def _load() -> Any:  # noqa: ANN401 - plotext has no types
+    global _plotext
+    import plotext
+
+    plotext.terminal.limit(False, False)
+    _plotext = plotext
+    return plotext
+
+
+class Curves(Canvas):
+    """Losses and metrics."""
+
+    def __init__(self, **arguments: Any) -> None:  # noqa: ANN401 - Widget's own
+        super().__init__(**arguments)
+        self._drawn: tuple[object, ...] = ()
+        self._drawn_at = -1e9
+
+    def draw(self, frame: Frame, width: int, height: int) -> None:
+        """Draw if there is something new, at most once in a few seconds."""
+        state = (
+            width,
+            height,
+            frame.history.train.count,
+            frame.view.cursor_ts,
+            frame.glyphs.style,
+            _plotext is None,
+        )
+        now = time.monotonic()
+        same_shape = self._drawn[:2] == state[:2] and self._drawn[4:] == state[4:]
+        if state == self._drawn or (same_shape and now - self._drawn_at < REDRAW_SECONDS):
+            return
+        self._drawn, self._drawn_at = state, now
+        self.show(curve_lines(frame, width, height))
+
+    def on_resize(self) -> None:
+        """Another size: draw at once."""
+        super().on_resize()
+        self._drawn = ()
+
+    def forget_inks(self) -> None:
+        """After a change of theme."""
+        self._drawn = ()
+        super().forget_inks()
+
+
+def loss_names(history: History) -> list[str]:
+    """The training losses that have a curve, parts before the total."""
+    train = history.train
+    names: dict[str, None] = {}
+    for record in reversed(train.records):
+        for name in record.roles.losses:
+            names.setdefault(name)
+        if len(names) >= 1:
+            break
+    if not names:
+        for epoch in reversed(train.epochs):
+            names.update(dict.fromkeys(epoch.roles.losses))
+            break
+    found = [name for name in names if len(train.curves.get(name, ())) > 0][: len(INKS)]
+    return found or (["loss"] if len(train.curves.get("loss", ())) else [])
+
+
+def metric_names(history: History) -> list[str]:
+    """MAP and, where there is none, what else the trainer measures."""
+    known = [name for name in _METRICS if len(history.train.curves.get(name, ())) > 0]
+    return known[:2]
+
+
+SHORT_METRIC = {"map50_95": "mAP50-95", "map50": "mAP50", "precision": "precision", "recall": "recall",
+                "fitness": "fitness", "loss": "loss"}  # fmt: skip
+
+
+def short(name: str) -> str:
+    """As "train/box_loss" as "box"."""
+    if name in SHORT_METRIC:
+        return SHORT_METRIC[name]
+    last = plain(name).split("/")[-1]
+    return last.removesuffix("_loss").removeprefix("loss_") or last
+
+
+def curve_lines(frame: Frame, width: int, height: int) -> list[Line]:
+    """The framed curves: side by side where wide, one above the other where high, else the losses alone."""
+    glyphs, history = frame.glyphs, frame.history
+    losses, metrics = loss_names(history), metric_names(history)
+    groups = [group for group in (losses, metrics) if group]
+    lines = [top_edge(glyphs, width, frame.tr("training curves"))]
+    inner_width, inner_height = width - 2, height - 2
+    if not groups:
+        text = frame.tr("No losses yet.") if history.train.count else frame.tr("No training log yet.")
+        body: list[Line] = [[(" " + text, "dim")]]
+    elif len(groups) == 2 and inner_width >= 76:
+        left = inner_width // 2
+        a = chart(frame, groups[0], left, inner_height)
+        b = chart(frame, groups[1], inner_width - left, inner_height)
+        body = [[*fill(x, left), *y] for x, y in zip(a, b, strict=False)]
+    elif len(groups) == 2 and inner_height >= 14:
+        upper = inner_height // 2
+        body = [
+            *chart(frame, groups[0], inner_width, upper),
+            *chart(frame, groups[1], inner_width, inner_height - upper),
+        ]
+    else:
+        body = chart(frame, groups[0], inner_width, inner_height)
+    body = body[:inner_height]
+    lines += [inside(glyphs, width, line) for line in [*body, *([[]] * (inner_height - len(body)))]]
+    lines.append(bottom_edge(glyphs, width))
+    return lines
+
+
+def legend(frame: Frame, names: list[str], width: int) -> Line:
+    """The curves' names in their inks, each with its last value."""
+    line: Line = [(" ", "text")]
+    for place, name in enumerate(names):
+        curve = frame.history.train.curves[name]
+        value = number(curve.last[-1]) if len(curve) else ""
+        piece: Line = [(short(name), INKS[place % len(INKS)]), (f" {value}  ", "number")]
+        if width_of(line) + width_of(piece) > width:
+            break
+        line += piece
+    return line
+
+
+def chart(frame: Frame, names: list[str], width: int, height: int) -> list[Line]:
+    """One chart with its legend above."""
+    curves = [frame.history.train.curves[name] for name in names]
+    head = legend(frame, names, width)
+    bad = sum(curve.non_finite_count for curve in curves)
+    if bad:
+        sign = frame.glyphs.critical
+        head = [
+            *head,
+            (fit(frame.tr("{sign} {n} values are NaN", sign=sign, n=bad), width - width_of(head)), "crit"),
+        ]
+    if height < 5 or width < 20:
+        return [head]
+    rows = plot_rows(tuple(_points(curve) for curve in curves), width - 1, height - 1, frame.glyphs)
+    return [head, *[[(" ", "text"), *row] for row in rows]]
+
+
+def _points(curve: Curve) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """At most `POINTS` points; of each stretch the least and the greatest stay, so that no spike is lost."""
+    count = len(curve)
+    if count <= POINTS:
+        return tuple(curve.x), tuple(curve.last)
+    stretch = -(-2 * count // POINTS)
+    xs: list[float] = []
+    ys: list[float] = []
+    for start in range(0, count, stretch):
+        end = min(count, start + stretch)
+        places = range(start, end)
+        low = min(places, key=lambda i: curve.low[i])
+        high = max(places, key=lambda i: curve.high[i])
+        for place, value in sorted(((low, curve.low[low]), (high, curve.high[high]))):
+            xs.append(curve.x[place])
+            ys.append(value)
+    return tuple(xs), tuple(ys)
+
+
+@lru_cache(maxsize=8)
+def plot_rows(
+    series: tuple[tuple[tuple[float, ...], tuple[float, ...]], ...], width: int, height: int, glyphs: Glyphs
+) -> list[Line]:
+    """Plotext's rows in our inks. Empty lines while plotext is being loaded."""
+    if _plotext is None:
+        return [[] for _ in range(height)]
+    plotext = _plotext
+    figure = plotext.figure
+    figure.clear()
+    figure.plot_size(width, height)
+    marker = "dot" if glyphs.style == "ascii" else "braille"
+    for place, (xs, ys) in enumerate(series):
+        symbol = "*" if marker == "dot" else "braille"
+        figure.draw(figure.signal(list(xs), list(ys), marker=plotext.marker(symbol, place + 1)).lines())
+    text = figure.build().string()
+    return [_inked(row, glyphs) for row in text.rstrip("\n").split("\n")][:height]
+
+
+def _inked(row: str, glyphs: Glyphs) -> Line:
+    """One row of plotext with its colours turned into inks."""
+    line: list[Span] = []
+    codes = ""
+    for code, text in _PIECE.findall(row):
+        if code:
+            codes = code if code == "\x1b[0m" else codes + code
+            continue
+        ink = _ink_of(codes)
+        if glyphs.style == "ascii":
+            text = text.translate(_TO_ASCII)
+        if line and line[-1][1] == ink:
+            line[-1] = (line[-1][0] + text, ink)
+        else:
+            line.append((text, ink))
+    return line
+
+
+_TO_ASCII = str.maketrans("┌┐└┘─│┤├┬┴┼", "++++-|||--+")
+
+
+@lru_cache(maxsize=64)
+def _ink_of(codes: str) -> str:
+    found = _COLOR.findall(codes)
+    color = int(found[-1]) if found else 0
+    if 1 <= color <= len(INKS):
+        return INKS[color - 1]
+    return "dim" if color > len(INKS) else "frame"

@@ -1,0 +1,139 @@
+"""One GPU as a card: four graphs, the number first, the graph second, the judgement last."""
+
+from __future__ import annotations
+
+from yolomon.history import GpuHistory
+from yolomon.tui import plots
+from yolomon.tui.canvas import Line
+from yolomon.tui.short_names import short_name
+from yolomon.tui.signals import COLUMN_OF, Reading, concerns, graph, heat_ink, memory_ink, reading
+from yolomon.tui.view import Frame
+from yolomon.tui.widgets.box import bottom_edge, inside, top_edge
+from yolomon.tui.widgets.time_axis import axis_words
+from yolomon.tui.words import duration, fit, pad, pad_left, plain, size
+
+VALUE_CELLS = 7
+JUDGEMENT_CELLS = 6
+
+
+def title_of(frame: Frame, gpu: GpuHistory, room: int) -> str:
+    """As "GPU 0 · rank 0 · NVIDIA H200", shorter where room is short."""
+    words = [f"GPU {gpu.info.index}"]
+    rank = frame.engine.job.rank_of(gpu.info.index)
+    if frame.engine.job.size < 2:
+        rank = None
+    if rank is not None:
+        words.append(frame.tr("rank {rank}", rank=rank))
+    name = plain(gpu.info.name).removeprefix("NVIDIA ").removeprefix("GeForce ").strip()
+    if name and name != "GPU" and room >= 30:
+        words.append(fit(name, max(6, room - 16), frame.glyphs.ellipsis))
+    return f" {frame.glyphs.dot} ".join(words)
+
+
+def judgement_of(frame: Frame, gpu: GpuHistory, now: Reading) -> tuple[str, str]:
+    """The sign and words on the card's frame, and their ink; empty when all is well."""
+    if now.state == "lost":
+        return f"{frame.glyphs.critical} {frame.tr('lost')}", "crit"
+    if now.stale:
+        return f"{frame.glyphs.warning} {no_answer(frame, now)}", "warn"
+    finding = frame.finding_of(f"gpu{gpu.info.index}")
+    if finding is None:
+        return "", "ok"
+    sign = {"critical": frame.glyphs.critical, "warning": frame.glyphs.warning}.get(
+        finding.severity, frame.glyphs.info
+    )
+    ink = {"critical": "crit", "warning": "warn"}.get(finding.severity, "info")
+    return f"{sign} {short_name(frame.tr, finding)}", ink
+
+
+def no_answer(frame: Frame, now: Reading) -> str:
+    """As "no answer for 12 s", or that there never was one."""
+    age = now.age_seconds
+    if age is None or age < 0:
+        return frame.tr("no answer yet")
+    return frame.tr("no answer for {time}", time=duration(frame.tr, age))
+
+
+def card_lines(frame: Frame, gpu: GpuHistory, width: int, heights: tuple[int, int, int, int]) -> list[Line]:
+    """The card without its lower edge: the upper edge and the graphs' rows."""
+    now = reading(frame, gpu)
+    judgement, ink = judgement_of(frame, gpu, now)
+    lines = [top_edge(frame.glyphs, width, title_of(frame, gpu, width - 24), judgement, ink)]
+    inner = width - 2
+    label_cells = label_width(frame)
+    count = graph_cells(frame, width)
+    for name, height in zip(COLUMN_OF, heights, strict=True):
+        rows = graph(frame, gpu, name, count, height)
+        label, value, verdict, value_ink, verdict_ink = words(frame, gpu, now, name)
+        for place, row in enumerate(rows):
+            head: Line = (
+                [
+                    (" " + pad(label, label_cells), "label"),
+                    (pad_left(value, VALUE_CELLS), value_ink),
+                    (" ", "text"),
+                ]
+                if place == 0
+                else [(" " * (label_cells + VALUE_CELLS + 2), "text")]
+            )
+            tail = pad_left(verdict, JUDGEMENT_CELLS) if place == 0 else " " * JUDGEMENT_CELLS
+            body: Line = [*head, *plots.runs(row), (" ", "text"), (tail, verdict_ink), (" ", "text")]
+            lines.append(inside(frame.glyphs, width, body))
+    assert inner > 0
+    return lines
+
+
+def card_bottom(frame: Frame, width: int) -> Line:
+    """The lower edge with the time axis."""
+    first = label_width(frame) + VALUE_CELLS + 3
+    return bottom_edge(frame.glyphs, width, axis_words(frame, first, graph_cells(frame, width)))
+
+
+def label_width(frame: Frame) -> int:
+    """Cells of the widest label."""
+    return 6
+
+
+def graph_cells(frame: Frame, width: int) -> int:
+    """How many columns a card's graphs have."""
+    return max(1, width - 2 - label_width(frame) - VALUE_CELLS - JUDGEMENT_CELLS - 4)
+
+
+def words(frame: Frame, gpu: GpuHistory, now: Reading, name: str) -> tuple[str, str, str, str, str]:
+    """Label, value, judgement and the inks of the last two, for one signal."""
+    tr = frame.tr
+    old = "dim" if now.stale else None
+    if name == "util":
+        verdict, verdict_ink = (tr("waits"), "wait") if now.waits else ("", "dim")
+        value = "n/a" if now.util is None else f"{now.util:.0f} %"
+        return tr("util"), value, verdict, old or "number", verdict_ink
+    if name == "memory":
+        share = now.memory_percent
+        ink = memory_ink(now.memory, now.memory_total)
+        emphasis = ink if ink in ("warn", "crit") else None
+        verdict = "" if share is None else f"{share:.0f} %"
+        return (
+            tr("memory"),
+            _or_na(size(now.memory)),
+            verdict,
+            old or emphasis or "number",
+            old or emphasis or "dim",
+        )
+    if name == "temperature":
+        limit = gpu.info.temperature_slowdown_celsius
+        ink = heat_ink(now.temperature, limit)
+        hot = ink if ink in ("warn", "crit") else None
+        value = "n/a" if now.temperature is None else f"{now.temperature:.0f} {frame.glyphs.degree}C"
+        return tr("temp"), value, tr("hot") if hot else "", old or hot or "number", hot or "dim"
+    share = now.power_percent
+    value = "n/a" if now.power is None else f"{now.power:.0f} W"
+    return tr("power"), value, "" if share is None else f"{share:.0f} %", old or "number", "dim"
+
+
+def _or_na(text: str) -> str:
+    return "n/a" if text == "–" else text
+
+
+def marked(frame: Frame, gpu: GpuHistory, column: str) -> bool:
+    """Whether a finding on this GPU is about that signal."""
+    finding = frame.finding_of(f"gpu{gpu.info.index}")
+    return finding is not None and concerns(finding, column)

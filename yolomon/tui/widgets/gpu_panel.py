@@ -1,0 +1,88 @@
+"""All GPUs, at the detail that the layout chose."""
+
+from __future__ import annotations
+
+from yolomon.history import GpuHistory
+from yolomon.tui.canvas import Canvas, Line, fill
+from yolomon.tui.layout import Plan
+from yolomon.tui.view import Frame
+from yolomon.tui.widgets.box import bottom_edge, inside, top_edge
+from yolomon.tui.widgets.gpu_card import card_bottom, card_lines
+from yolomon.tui.widgets.gpu_rows import pair_lines, pairs_title, row_line
+from yolomon.tui.widgets.heat_strip import heat_lines, strip_lines
+from yolomon.tui.words import wrap
+
+
+class GpuPanel(Canvas):
+    """The overview's GPUs."""
+
+    def draw(self, frame: Frame, plan: Plan) -> None:
+        """Draw this moment."""
+        if plan.gpus is not None:
+            self.show(gpu_lines(frame, plan, plan.gpus.width, plan.gpus.height))
+
+
+def gpu_lines(frame: Frame, plan: Plan, width: int, height: int) -> list[Line]:
+    """The lines of all GPUs."""
+    gpus = frame.history.by_index()
+    if not gpus or plan.mode == "none":
+        return no_gpu_lines(frame, width, height)
+    if plan.mode == "strip":
+        return strip_lines(frame, gpus, width)
+    if plan.mode == "heat":
+        return heat_lines(frame, gpus, width)
+    columns = plan.gpu_columns
+    deep = -(-len(gpus) // columns)
+    column_width = width // columns
+    blocks = [
+        _column(frame, plan, gpus[start : start + deep], column_width + (width % columns if last else 0))
+        for start, last in ((c * deep, c == columns - 1) for c in range(columns))
+    ]
+    tallest = max(len(block) for block, _ in blocks)
+    lines: list[Line] = []
+    for y in range(tallest):
+        line: Line = []
+        for block, block_width in blocks:
+            line += block[y] if y < len(block) else [(" " * block_width, "text")]
+        lines.append(line)
+    return lines
+
+
+def _column(frame: Frame, plan: Plan, gpus: list[GpuHistory], width: int) -> tuple[list[Line], int]:
+    lines: list[Line] = []
+    if plan.mode == "cards":
+        for gpu in gpus:
+            lines += card_lines(frame, gpu, width, plan.graph_heights)
+        if gpus:
+            lines.append(card_bottom(frame, width))
+    elif plan.mode == "pairs":
+        if gpus:
+            lines.append(pairs_title(frame, gpus, width))
+        for gpu in gpus:
+            lines += pair_lines(frame, gpu, width)
+    else:
+        lines = [row_line(frame, gpu, width) for gpu in gpus]
+    return lines, width
+
+
+def no_gpu_lines(frame: Frame, width: int, height: int) -> list[Line]:
+    """Why there is no GPU, and what to do, as the source of GPUs says it."""
+    status = frame.history.statuses.get("nvml")
+    if status is not None and not status.ok and status.cause is not None:
+        sentences = [(frame.tr(status.cause), "warn")]
+        if status.remedy is not None:
+            sentences.append((f"{frame.glyphs.arrow} {frame.tr(status.remedy)}", "text"))
+    elif frame.history.first_ts is None:
+        sentences = [(frame.tr("Waiting for the first reading"), "dim")]
+    else:
+        sentences = [(frame.tr("No GPU seen. Host and trainer are shown."), "text")]
+    words: list[Line] = []
+    for sentence, ink in sentences:
+        words += [[(" " + line, ink)] for line in wrap(sentence, width - 4)]
+    if height < 3:
+        return [fill(line, width) for line in words[:height]]
+    glyphs = frame.glyphs
+    lines = [top_edge(glyphs, width, frame.tr("GPUs"))]
+    lines += [inside(glyphs, width, line) for line in words[: height - 2]]
+    lines.append(bottom_edge(glyphs, width))
+    return lines

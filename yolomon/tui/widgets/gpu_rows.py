@@ -1,0 +1,135 @@
+"""GPUs with little room: two lines each, one line each."""
+
+from __future__ import annotations
+
+from yolomon.history import GpuHistory
+from yolomon.tui import plots
+from yolomon.tui.canvas import Line, fill
+from yolomon.tui.signals import Reading, graph, heat_ink, memory_ink, reading
+from yolomon.tui.view import Frame
+from yolomon.tui.widgets.gpu_card import judgement_of, title_of
+from yolomon.tui.words import fit, pad, pad_left, size
+
+
+def pair_lines(frame: Frame, gpu: GpuHistory, width: int) -> list[Line]:
+    """Two lines: utilization and memory as graphs, temperature and power as numbers."""
+    now = reading(frame, gpu)
+    judgement, judgement_ink = judgement_of(frame, gpu, now)
+    tail = 17 if width >= 58 else 9
+    head = 4
+    number = 8
+    count = max(1, width - head - number - tail - 2)
+    old = "dim" if now.stale else "number"
+    index = pad_left(str(gpu.info.index), 2)
+    mark = judgement_ink if judgement else "title"
+    word = fit(judgement, tail, frame.glyphs.ellipsis)
+    first: Line = [
+        (f" {index} ", mark),
+        (pad_left(_percent(now.util), number - 1), old),
+        (" ", "text"),
+        *plots.runs(graph(frame, gpu, "util", count)[0]),
+        (" ", "text"),
+    ]
+    second: Line = [
+        (" " * head, "text"),
+        (pad_left(_size(now.memory), number - 1), "dim" if now.stale else _memory_number_ink(now)),
+        (" ", "text"),
+        *plots.runs(graph(frame, gpu, "memory", count)[0]),
+        (" ", "text"),
+    ]
+    hot = heat_ink(now.temperature, gpu.info.temperature_slowdown_celsius)
+    heat = "dim" if now.stale else hot if hot in ("warn", "crit") else "number"
+    degrees = pad_left(_degrees(frame, now), 6)
+    watts = pad_left(_watts(now), 7)
+    if tail >= 17:
+        if judgement:
+            first.append((pad(word, tail), judgement_ink))
+        elif now.waits:
+            first.append((pad(frame.tr("waits"), tail), "wait"))
+        second += [(degrees, heat), (" ", "text"), (watts, old)]
+    else:
+        second.append((pad_left(_watts(now), 8), old))
+        if judgement:
+            first.append((pad(word, tail), judgement_ink))
+        else:
+            first.append((pad_left(_degrees(frame, now), 8), heat))
+    return [fill(first, width), fill(second, width)]
+
+
+def row_line(frame: Frame, gpu: GpuHistory, width: int) -> Line:
+    """One line: index, utilization with its graph, memory, temperature, power, and a sign when something is wrong."""
+    now = reading(frame, gpu)
+    judgement, judgement_ink = judgement_of(frame, gpu, now)
+    old = "dim" if now.stale else "number"
+    head: Line = [
+        (pad_left(str(gpu.info.index), 2), judgement_ink if judgement else "title"),
+        (pad_left(_percent(now.util), 6), old),
+        (" ", "text"),
+    ]
+    hot = heat_ink(now.temperature, gpu.info.temperature_slowdown_celsius)
+    tail: Line = [
+        (pad_left(_size(now.memory), 6), "dim" if now.stale else _memory_number_ink(now)),
+        (
+            pad_left(_degrees(frame, now).replace(" ", ""), 5),
+            "dim" if now.stale else hot if hot != "heat" else "number",
+        ),
+    ]
+    used = 9 + 11
+    if width - used >= 15:
+        tail.append((pad_left(_watts(now), 6), old))
+        used += 6
+    word_room = 0
+    if width - used >= 26:
+        word_room = min(20, width - used - 12)
+        used += word_room + 1
+    count = max(0, width - used - 3)
+    body = plots.runs(graph(frame, gpu, "util", count)[0]) if count else []
+    if word_room:
+        text = judgement or (frame.tr("waits") if now.waits else "")
+        end: Line = [
+            (" ", "text"),
+            (
+                pad(fit(text, word_room, frame.glyphs.ellipsis), word_room),
+                judgement_ink if judgement else "wait",
+            ),
+        ]
+    else:
+        end = [(" " + (judgement[:1] if judgement else " "), judgement_ink)]
+    return fill([*head, *body, *tail, *end], width)
+
+
+def pairs_title(frame: Frame, gpus: list[GpuHistory], width: int) -> Line:
+    """The heading over GPUs of two lines: what the columns are."""
+    name = title_of(frame, gpus[0], width).split(f" {frame.glyphs.dot} ")[-1] if gpus else ""
+    many = f"{len(gpus)} × {name}" if len(gpus) > 1 and frame.glyphs.style != "ascii" else name
+    words = frame.tr("util over memory")
+    line: Line = [
+        (" GPU ", "title"),
+        (fit(many, max(0, width - 30), frame.glyphs.ellipsis), "dim"),
+        (" ", "text"),
+    ]
+    rest = width - sum(len(text) for text, _ in line) - len(words) - 2
+    if rest > 2:
+        line += [(frame.glyphs.horizontal * rest, "frame"), (f" {words} ", "dim")]
+    return fill(line, width, "frame")
+
+
+def _percent(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:.0f} %"
+
+
+def _size(value: float | None) -> str:
+    return "n/a" if value is None else size(value)
+
+
+def _degrees(frame: Frame, now: Reading) -> str:
+    return "n/a" if now.temperature is None else f"{now.temperature:.0f} {frame.glyphs.degree}C"
+
+
+def _watts(now: Reading) -> str:
+    return "n/a" if now.power is None else f"{now.power:.0f} W"
+
+
+def _memory_number_ink(now: Reading) -> str:
+    ink = memory_ink(now.memory, now.memory_total)
+    return ink if ink in ("warn", "crit") else "number"

@@ -1,0 +1,83 @@
+"""Where each rank's time went in the last minutes, as a bar and in words."""
+
+from __future__ import annotations
+
+from yolomon.diagnosis.timesplit import Split
+from yolomon.tui.canvas import Line, width_of
+from yolomon.tui.view import Frame
+from yolomon.tui.words import pad
+
+SPAN_SECONDS = 300.0
+# category -> (which shade, ink)
+_LOOK = {
+    "compute": (0, "work"),
+    "rank-wait": (1, "wait"),
+    "data-wait": (2, "data"),
+    "validation": (3, "validation"),
+    "checkpoint": (3, "dim"),
+    "start-up": (3, "dim"),
+    "stalled": (2, "crit"),
+    "idle": (3, "dim"),
+}
+
+
+def _word(frame: Frame, category: str) -> str:
+    tr = frame.tr
+    return {
+        "compute": tr("compute"),
+        "rank-wait": tr("waits for ranks"),
+        "data-wait": tr("waits for data"),
+        "validation": tr("validation"),
+        "checkpoint": tr("checkpoint"),
+        "start-up": tr("start-up"),
+        "stalled": tr("stalled"),
+        "idle": tr("idle"),
+    }.get(category, category)
+
+
+def split_line(frame: Frame, label: str, split: Split, width: int) -> Line:
+    """A bar and its words: "GPU 0 ████░░░ waits for ranks 66 %  compute 32 %"."""
+    elapsed = split.elapsed_seconds
+    shares = {name: 100 * seconds / elapsed for name, seconds in split.seconds.items()} if elapsed > 0 else {}
+    line: Line = [(" " + pad(label, 6) + " ", "label")]
+    cells = max(0, min(40, (width - 8) * 4 // 10))
+    used = 0
+    for name, (shade, ink) in _LOOK.items():
+        length = min(round(shares.get(name, 0.0) / 100 * cells), cells - used)
+        if length > 0:
+            line.append((frame.glyphs.shades[shade] * length, ink))
+            used += length
+    line.append((" " * (cells - used + 1), "text"))
+    for name, share in sorted(shares.items(), key=lambda item: -item[1]):
+        if share < 1:
+            break
+        ink = _LOOK[name][1] if name in _LOOK else "dim"
+        about = "~" if name in split.estimated else ""
+        piece: Line = [
+            (f"{_word(frame, name)} ", ink if ink != "dim" else "label"),
+            (f"{about}{share:.0f} %  ", "number"),
+        ]
+        if width_of(line) + width_of(piece) > width:
+            break
+        line += piece
+    return line
+
+
+def split_lines(frame: Frame, width: int, rows: int) -> list[Line]:
+    """A line a rank."""
+    timesplit = frame.engine.timesplit
+    ranks = timesplit.ranks()
+    lines: list[Line] = []
+    for rank in ranks:
+        split = timesplit.recent(rank, frame.at_ts if frame.live else frame.now_ts, SPAN_SECONDS)
+        if split is None or split.elapsed_seconds <= 1:
+            continue
+        gpu = frame.engine.job.gpu_of(rank)
+        if gpu is not None:
+            label = f"GPU {gpu}"
+        else:
+            label = frame.tr("rank {rank}", rank=rank) if len(ranks) > 1 else frame.tr("run")
+        lines.append(split_line(frame, label, split, width))
+        if len(lines) >= rows:
+            break
+    return lines

@@ -1,0 +1,183 @@
+"""The trainer in words and numbers: losses, rate, speed, its records as they come, where the time goes."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from yolomon.model import TrainRecord
+from yolomon.tui.canvas import Canvas, Line, fill, width_of
+from yolomon.tui.view import Frame
+from yolomon.tui.widgets.box import bottom_edge, inside, top_edge
+from yolomon.tui.widgets.curves import short
+from yolomon.tui.widgets.records import record_line
+from yolomon.tui.widgets.time_split import split_lines
+from yolomon.tui.words import duration, number, seconds
+
+RECENT = 32
+
+
+class TrainerPanel(Canvas):
+    """Numbers, records and time."""
+
+    def draw(self, frame: Frame, width: int, height: int) -> None:
+        """Draw this moment."""
+        self.show(trainer_lines(frame, width, height))
+
+
+def trainer_lines(frame: Frame, width: int, height: int) -> list[Line]:
+    """All that fits, the numbers first."""
+    framed = height >= 5
+    inner = width - 2 if framed else width
+    room = height - 2 if framed else height
+    numbers = number_lines(frame, inner)
+    if not framed:
+        lines = numbers[:room]
+        lines += newest(frame, inner, room - len(lines))
+        return [fill(line, width) for line in lines]
+    glyphs = frame.glyphs
+    lines = [top_edge(glyphs, width, frame.tr("trainer"), *log_state(frame))]
+    split: list[Line] = []
+    if room >= 6:
+        split = split_lines(frame, inner, min(8, max(1, (room - 3) // 2)))
+    rule = 1 if split else 0
+    body = numbers[: max(1, room - len(split) - rule)]
+    body += newest(frame, inner, room - len(body) - len(split) - rule)
+    body += [[]] * (room - len(body) - len(split) - rule)
+    lines += [inside(glyphs, width, line) for line in body]
+    if split:
+        lines.append(top_edge(glyphs, width, frame.tr("where the time goes, last 5 min"), joined=True))
+        lines += [inside(glyphs, width, line) for line in split]
+    lines.append(bottom_edge(glyphs, width))
+    return lines
+
+
+def log_state(frame: Frame) -> tuple[str, str]:
+    """What is to be said about the log on the frame: broken lines, a log that is gone, progress of reading."""
+    tr = frame.tr
+    logs = list(frame.history.train.logs.values())
+    for log in logs:
+        if log.state in ("gone", "unreadable"):
+            return tr("log is gone") if log.state == "gone" else tr("log cannot be read"), "warn"
+        if log.state == "reading" and log.progress_percent is not None and log.progress_percent < 100:
+            return tr("reading the log: {percent} %", percent=f"{log.progress_percent:.0f}"), "info"
+    broken = sum(log.broken_lines for log in logs)
+    if broken:
+        return (tr("1 broken line") if broken == 1 else tr("{n} broken lines", n=broken)), "dim"
+    return "", "dim"
+
+
+def number_lines(frame: Frame, width: int) -> list[Line]:
+    """Losses and rate in the first line, speed in the second."""
+    train, tr = frame.history.train, frame.tr
+    if train.count == 0:
+        logs = list(train.logs)
+        if logs:
+            return [[(" " + tr("Waiting for the first record of the log."), "dim")]]
+        return [[(" " + tr("No training log yet; press c to pick one."), "dim")]]
+    return [line for line in (_loss_line(frame, width), _speed_line(frame, width)) if width_of(line) > 1]
+
+
+def _loss_line(frame: Frame, width: int) -> Line:
+    train, tr = frame.history.train, frame.tr
+    record = record_at(frame)
+    pieces: list[Line] = []
+    if record is not None:
+        roles = record.roles
+        if roles.loss is not None:
+            bad = roles.loss != roles.loss or abs(roles.loss) == float("inf")
+            pieces.append([(tr("loss "), "label"), (number(roles.loss), "crit" if bad else "number")])
+        for name, value in roles.losses.items():
+            bad = value != value or abs(value) == float("inf")
+            pieces.append([(short(name) + " ", "label"), (number(value), "crit" if bad else "number")])
+        if roles.learning_rate is not None:
+            pieces.append([(tr("lr "), "label"), (number(roles.learning_rate), "number")])
+    for name, label in (("map50_95", "mAP50-95 "), ("map50", "mAP50 ")):
+        curve = train.curves.get(name)
+        if curve is not None and len(curve):
+            pieces.append([(label, "label"), (number(curve.last[-1]), "number")])
+    if train.best_map50_95 is not None and train.best_epoch is not None:
+        best = tr(
+            "(best {value} in epoch {epoch})", value=number(train.best_map50_95), epoch=train.best_epoch
+        )
+        pieces.append([(best, "dim")])
+    return _joined(pieces, width)
+
+
+def _speed_line(frame: Frame, width: int) -> Line:
+    tr, train = frame.tr, frame.history.train
+    rank = train.ranks.get(0) or (next(iter(train.ranks.values())) if train.ranks else None)
+    if rank is None:
+        return []
+    at = frame.at_ts
+    recent = [record for record in list(rank.batches)[-8 * RECENT :] if record.ts <= at][-RECENT:]
+    pieces: list[Line] = []
+    steps = [r.roles.step_seconds for r in recent if r.roles.step_seconds is not None]
+    if steps:
+        pieces.append([(tr("step "), "label"), (seconds(median(steps)), "number")])
+    data = [r.roles.data_seconds for r in recent if r.roles.data_seconds is not None]
+    if data:
+        pieces.append([(tr("data "), "label"), (seconds(median(data)), "number")])
+    speed = images_per_second(frame, recent)
+    if speed is not None:
+        pieces.append([(f"{speed:.0f}", "number"), (tr(" img/s"), "label")])
+    elif not steps and len(train.epochs) >= 2:
+        took = train.epochs[-1].ts - train.epochs[-2].ts
+        pieces.append([(tr("epoch takes "), "label"), (duration(tr, took), "number")])
+    if train.batch is not None:
+        of = f"/{train.batches}" if train.batches else ""
+        pieces.append([(tr("batch "), "label"), (f"{train.batch}{of}", "number")])
+    if train.last_ts is not None:
+        age = frame.now_ts - train.last_ts
+        if age > 5 and train.ended is None and frame.live:
+            pieces.append(
+                [(tr("last record {time} ago", time=duration(tr, age)), "dim" if age < 60 else "warn")]
+            )
+    return _joined(pieces, width)
+
+
+def images_per_second(frame: Frame, recent: list[TrainRecord]) -> float | None:
+    """Of the whole job: the trainer's own number, or its ranks' images in the recent steps over their time."""
+    if not recent:
+        return None
+    told = recent[-1].roles.images_per_second
+    if told is not None:
+        return told
+    steps = [(r.roles.images, r.roles.step_seconds) for r in recent]
+    images = sum(i for i, s in steps if i is not None and s)
+    took = sum(s for i, s in steps if i is not None and s)
+    if not images or not took:
+        return None
+    ranks = max(1, len(frame.history.train.ranks), frame.history.train.run.world_size or 1)
+    return ranks * images / took
+
+
+def record_at(frame: Frame) -> TrainRecord | None:
+    """The newest record with a loss, up to the moment shown."""
+    train, at = frame.history.train, frame.at_ts
+    live = frame.live and frame.view.cursor_ts is None
+    for records in ([train.ranks[0].batches] if 0 in train.ranks else []) + [train.epochs]:
+        for record in reversed(records):
+            if (live or record.ts <= at) and (record.roles.loss is not None or record.roles.losses):
+                return record
+    return None
+
+
+def newest(frame: Frame, width: int, rows: int) -> list[Line]:
+    """The last records, the newest at the bottom."""
+    if rows <= 0:
+        return []
+    records = frame.history.train.records
+    if not (frame.live and frame.view.cursor_ts is None):
+        chosen = [record for record in records if record.ts <= frame.at_ts][-rows:]
+    else:
+        chosen = [records[i] for i in range(max(0, len(records) - rows), len(records))]
+    return [record_line(frame, record, width) for record in chosen]
+
+
+def _joined(pieces: list[Line], width: int) -> Line:
+    line: Line = [(" ", "text")]
+    for piece in pieces:
+        if width_of(line) + width_of(piece) + 2 > width:
+            break
+        line += [*piece, ("  ", "text")]
+    return line
