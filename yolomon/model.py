@@ -337,7 +337,29 @@ class LogStatus(Base, frozen=True, kw_only=True):
     detail: Message | None = None
 
 
-Item = Header | Telemetry | GpuEvent | SourceStatus | TrainRecord | LogStatus
+class CurveBlock(Base, frozen=True, kw_only=True):
+    """What neighbouring points of one curve amount to, of records that were in a log before we attached.
+
+    Blocks of one log come in order, oldest first; the newest records may have come before them as
+    `TrainRecord`s with `backlog`, which are not drawn. `x_*` are on the curves' axis (epochs done, else steps).
+    With `count` 0 all points were NaN or infinite. `ends`: the backlog of this log is complete.
+    """
+
+    ts: float
+    source: str
+    name: str  # a role, or the trainer's own name of a loss part; "" with `ends`
+    segment: int = 0
+    x_first: float = 0.0
+    x_last: float = 0.0
+    minimum: float = 0.0
+    maximum: float = 0.0
+    last: float = 0.0
+    count: int = 0  # finite points
+    non_finite: int = 0
+    ends: bool = False
+
+
+Item = Header | Telemetry | GpuEvent | SourceStatus | TrainRecord | LogStatus | CurveBlock
 
 
 # ---------------------------------------------------------------- what is wrong

@@ -1,0 +1,259 @@
+"""Reading what a long JSON-lines log already holds, in columns, at disk speed and in little memory."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from yolomon.model import TrainRecord
+from yolomon.trainlog.columns import KEY_MARK, ColumnShape, Points, column_shape, finite_words
+from yolomon.trainlog.curves import CurveBuilder, progress
+from yolomon.trainlog.epoch_length import EpochLength
+from yolomon.trainlog.formats.base import BrokenLine, Format, Head
+from yolomon.trainlog.formats.json_records import JsonParser
+from yolomon.trainlog.formats.registry import recognise
+from yolomon.trainlog.json_lines import objects
+from yolomon.trainlog.lines import LINE_LIMIT
+from yolomon.trainlog.roles import loss_is_broken
+from yolomon.trainlog.segments import SegmentTracker
+
+CHUNK_BYTES = 1 << 18
+HEAD_BYTES = 1 << 16
+FAILURES_LIMIT = 16  # chunks in a row that do not fit the shape before another one is looked for
+
+
+class Column(msgspec.Struct, frozen=True):
+    """Neighbouring records of one shape and one segment."""
+
+    segment: int
+    count: int
+    first_epoch: int | None
+    newest: TrainRecord
+    x_first: float | None
+    x_last: float | None
+    points: list[Points]
+    nan_losses: int
+
+
+class Block(msgspec.Struct, frozen=True):
+    """What one chunk of the log held, in order: records that stand alone and columns."""
+
+    parts: list[TrainRecord | Column]
+    offset: int  # where the next chunk begins
+
+    @property
+    def records(self) -> list[TrainRecord]:
+        """The records that stand alone."""
+        return [part for part in self.parts if isinstance(part, TrainRecord)]
+
+    @property
+    def columns(self) -> list[Column]:
+        """The records that came in columns."""
+        return [part for part in self.parts if isinstance(part, Column)]
+
+
+class BacklogReader:
+    """Reads a JSON-lines log from its start to `end` (its size unless given)."""
+
+    def __init__(self, path: str, format_: Format, parser: JsonParser, end: int | None = None) -> None:
+        self.path = path
+        self.format = format_
+        self.parser = parser
+        self.end = os.stat(path).st_size if end is None else end
+        self.records = 0
+        self.broken_lines = 0
+        self.nan_losses = 0
+        self.broken_example = ""
+        self.tracker = SegmentTracker()
+        self._length = EpochLength()
+        self._shape: ColumnShape | None = None
+        self._marks: Counter[int] = Counter()
+        self._failures = 0
+        self._chunks_until_search = 0
+
+    def blocks(self, now: float, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Block]:
+        """The log's blocks, oldest first.
+
+        Raises:
+            OSError: the file cannot be read any more.
+        """
+        with open(self.path, "rb", buffering=0) as file:
+            offset, rest = 0, b""
+            while offset < self.end:
+                data = file.read(min(chunk_bytes, self.end - offset))
+                if not data:
+                    break
+                offset += len(data)
+                cut = data.rfind(b"\n") + 1
+                if not cut and offset < self.end and len(rest) + len(data) < LINE_LIMIT:
+                    rest += data
+                    continue
+                if offset >= self.end:
+                    cut = len(data)
+                whole, rest = rest + data[:cut], data[cut:]
+                yield Block(self._parts(whole, now), offset)
+
+    def _parts(self, data: bytes, now: float) -> list[TrainRecord | Column]:
+        if b"\0" in data:
+            data = data.replace(b"\0", b"")
+        data = finite_words(data)
+        lines = data.split(b"\n")
+        if self._shape is None:
+            self._shape = self._find_shape(lines)
+        shape = self._shape
+        if shape is None:
+            return self._singly(lines, now)
+        marks = [line.count(KEY_MARK) for line in lines]
+        regular = [place for place, count in enumerate(marks) if count == shape.key_marks]
+        if len(regular) * 4 < len(lines):
+            self._fail()
+            return self._singly(lines, now)
+        try:
+            columns = shape.columns(b"\n".join([lines[place] for place in regular]))
+        except (msgspec.MsgspecError, UnicodeDecodeError, ValueError):
+            self._fail()
+            return self._singly(lines, now)
+        self._failures = 0
+        if len(regular) == len(lines):
+            others: list[int] = []
+        else:
+            others = [place for place, count in enumerate(marks) if count != shape.key_marks and lines[place]]
+        return self._together(shape, lines, regular, others, columns, now)
+
+    def _together(
+        self,
+        shape: ColumnShape,
+        lines: list[bytes],
+        regular: list[int],
+        others: list[int],
+        columns: list[tuple[Any, ...]],
+        now: float,
+    ) -> list[TrainRecord | Column]:
+        parts: list[TrainRecord | Column] = []
+        done = 0
+        for place in others:
+            for record in self._records(lines[place], now):
+                if record.kind in ("start", "end"):  # a segment may begin here: what came before is closed first
+                    upto = bisect_left(regular, place)
+                    parts.extend(self._column(shape, lines, regular, columns, done, upto, now))
+                    done = upto
+                parts.append(self._placed(record))
+        parts.extend(self._column(shape, lines, regular, columns, done, len(regular), now))
+        return parts
+
+    def _column(
+        self,
+        shape: ColumnShape,
+        lines: list[bytes],
+        regular: list[int],
+        columns: list[tuple[Any, ...]],
+        first: int,
+        last: int,
+        now: float,
+    ) -> list[TrainRecord | Column]:
+        if last - first < 3 or not shape.rises(columns, first, last):
+            return self._singly([lines[place] for place in regular[first:last]], now)
+        ends = [*self._records(lines[regular[first]], now), *self._records(lines[regular[last - 1]], now)]
+        if len(ends) != 2:
+            return self._singly([lines[place] for place in regular[first:last]], now)
+        oldest, newest = self._filled(ends[0]), self._filled(ends[1])
+        count = last - first
+        nan_losses = shape.nan_losses(columns, first, last)
+        self.records += count
+        self.nan_losses += nan_losses
+        return [
+            Column(
+                segment=newest.segment,
+                count=count,
+                first_epoch=oldest.epoch,
+                newest=newest,
+                x_first=progress(oldest),
+                x_last=progress(newest),
+                points=shape.points(columns, first, last),
+                nan_losses=nan_losses,
+            )
+        ]
+
+    def _singly(self, lines: list[bytes], now: float) -> list[TrainRecord | Column]:
+        return [self._placed(record) for line in lines if line for record in self._records(line, now)]
+
+    def _records(self, line: bytes, now: float) -> list[TrainRecord]:
+        found = []
+        # What strict JSON has no word for was replaced; here it becomes a word again.
+        for entry in self.parser.feed(line.replace(b"1.7976931348623157e308", b"NaN"), now):
+            if isinstance(entry, BrokenLine):
+                self.broken_lines += 1
+                self.broken_example = f"{entry.text} ({entry.reason})"
+            else:
+                found.append(entry)
+        return found
+
+    def _filled(self, record: TrainRecord) -> TrainRecord:
+        record = self._length.fill(record)
+        segment = self.tracker.place(record)
+        return msgspec.structs.replace(record, segment=segment) if segment else record
+
+    def _placed(self, record: TrainRecord) -> TrainRecord:
+        self.records += 1
+        if loss_is_broken(record.roles):
+            self.nan_losses += 1
+        return self._filled(record)
+
+    def _find_shape(self, lines: list[bytes]) -> ColumnShape | None:
+        if self._chunks_until_search > 0:
+            self._chunks_until_search -= 1
+            return None
+        self._chunks_until_search = FAILURES_LIMIT
+        marks = Counter(line.count(KEY_MARK) for line in lines[:2000] if line)
+        if not marks:
+            return None
+        usual, _ = marks.most_common(1)[0]
+        for line in lines:
+            if line.count(KEY_MARK) == usual:
+                entries = objects(line)
+                if len(entries) == 1 and isinstance(entries[0], dict):
+                    return column_shape(self.parser, entries[0], line)
+        return None
+
+    def _fail(self) -> None:
+        self._failures += 1
+        if self._failures >= FAILURES_LIMIT:
+            self._shape, self._failures, self._chunks_until_search = None, 0, 0
+
+
+def pool(block: Block, builder: CurveBuilder) -> None:
+    """Add a block's records and columns to curves."""
+    for part in block.parts:
+        if isinstance(part, TrainRecord):
+            builder.add(part)
+        elif not part.newest.rank and part.x_first is not None and part.x_last is not None:
+            builder.has_batches = builder.has_batches or part.newest.kind == "batch"
+            for name, low, high, last, count, non_finite in part.points:
+                builder.add_block(name, part.segment, part.x_first, part.x_last, low, high, last, count, non_finite)
+
+
+def can_read_fast(path: str, least_bytes: int) -> BacklogReader | None:
+    """A reader for this log, if it is at least that long and of JSON lines.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    try:
+        if os.stat(path).st_size < least_bytes:
+            return None
+        with open(path, "rb") as file:
+            head = file.read(HEAD_BYTES)
+    except OSError:
+        return None  # whoever reads it next tells why
+    where = Path(path)
+    found = recognise(Head(where.name, where.parent.name, head))
+    if found is None or found.reads != "lines":
+        return None
+    parser = found.parser(path)
+    return BacklogReader(path, found, parser) if isinstance(parser, JsonParser) else None
