@@ -41,6 +41,7 @@ _NAMES: dict[type[Any], str] = {kind: name for name, kind in _TYPES.items()} | {
     Telemetry: "sample",
     Finding: "finding",
 }
+_NUMBERS = frozenset(("own_ts", "numbers", "roles", "features"))
 _NON_FINITE = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
 
@@ -83,7 +84,9 @@ def decode(line: bytes | str) -> Item | Finding | None:
                 raise TelemetryError("another schema")
             return msgspec.convert(body, Header, strict=False)
         if kind == "train":
-            return msgspec.convert(_read_non_finite(body), TrainRecord, strict=False)
+            for key in _NUMBERS & body.keys():  # nowhere else: a model may be named "NaN"
+                body[key] = _read_non_finite(body[key])
+            return msgspec.convert(body, TrainRecord, strict=False)
         if kind == "finding":
             return msgspec.convert(body, Finding, strict=False)
         known = _TYPES.get(kind) if isinstance(kind, str) else None
@@ -95,6 +98,8 @@ def decode(line: bytes | str) -> Item | Finding | None:
 def _sample(body: dict[str, Any]) -> Telemetry:
     gpus = []
     for raw in body.get("gpus") or ():
+        if not isinstance(raw, dict):
+            raise TelemetryError("a GPU that is no object")
         fast = {k: v for k, v in raw.items() if k in _FAST}
         gpm = fast.pop("gpm", None)
         slow = {k: v for k, v in raw.items() if k in _SLOW}
@@ -112,7 +117,7 @@ def _sample(body: dict[str, Any]) -> Telemetry:
     host = body.get("host")
     processes = body.get("processes")
     return Telemetry(
-        ts=float(body["ts"]),
+        ts=msgspec.convert(body["ts"], float),
         gpus=tuple(gpus),
         host=None if host is None else msgspec.convert(host, HostSample, strict=False),
         processes=None
@@ -133,9 +138,9 @@ def _spell_non_finite(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     return value
 
 
-def _read_non_finite(value: Any, key: str = "") -> Any:  # noqa: ANN401 - any JSON value
+def _read_non_finite(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     if isinstance(value, str):
-        return value if key in ("text", "source") else _NON_FINITE.get(value, value)
+        return _NON_FINITE.get(value, value)
     if isinstance(value, dict):
-        return {k: _read_non_finite(v, k) for k, v in value.items()}
+        return {k: _read_non_finite(v) for k, v in value.items()}
     return value
