@@ -46,7 +46,7 @@ class ScalarReader:
             else:
                 found = number(value)
                 if found is not None:
-                    plain[name] = short(found)
+                    plain[name] = found if isinstance(found, int) else short(found)
         if not on_gpu:
             return Reading(plain)
         torch: Torch = sys.modules["torch"]

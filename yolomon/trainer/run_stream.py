@@ -7,8 +7,10 @@ its `text`.
 
 from __future__ import annotations
 
+import atexit
 import sys
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -78,6 +80,15 @@ class RunStream:
     def train_start(self) -> None:
         """Training starts: the run's settings."""
         self.log.write("train_start", **run_facts(self.trainer))
+        alive = weakref.ref(self)
+
+        def at_exit() -> None:
+            stream = alive()
+            if stream is not None:
+                stream.left_open()
+
+        atexit.register(at_exit)
+        self._restore.append(lambda: atexit.unregister(at_exit))
         self._wrap("preprocess_batch", self._seeing_batch)
         self._wrap("validate", self._validating)
         if self._features:
@@ -201,17 +212,27 @@ class RunStream:
 
     def teardown(self) -> None:
         """The trainer lets go, after a proper end or an exception, which is named."""
-        error = sys.exc_info()[1]  # teardown runs in a `finally`
-        if error is not None and not self._ended:
-            self._ended = True
-            self._close_features()
-            name = type(error).__name__
-            self.log.write("aborted", epoch=self._epoch, error=name, text=f"{name}: {error}"[:2000])
+        error = sys.exc_info()[1]  # newer versions call teardown in a `finally`
+        if error is not None:
+            self._tell_abort(error)
         self.train_end()  # ranks other than 0 are told of no end of their own
         for restore in reversed(self._restore):
             restore()
         self._restore.clear()
         self.log.close()
+
+    def left_open(self) -> None:
+        """The process exits while training was under way: versions without a `finally` call no teardown."""
+        self._tell_abort(getattr(sys, "last_value", None))
+
+    def _tell_abort(self, error: BaseException | None) -> None:
+        if self._ended:
+            return
+        self._ended = True
+        self._close_features()
+        name = type(error).__name__ if error is not None else "exit"
+        text = f"{name}: {error}" if error is not None else "the process ended during training"
+        self.log.write("aborted", epoch=self._epoch, error=name, text=text[:2000])
 
     # ------------------------------------------------------------ what happened between
 
