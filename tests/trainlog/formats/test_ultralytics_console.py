@@ -241,7 +241,7 @@ def test_bars_of_tqdm_in_versions_before_8_3_180(records: Records) -> None:
 
 
 def test_the_bar_of_the_scan_is_no_batch(records: Records) -> None:
-    line = "\r\x1b[K\x1b[34mtrain: \x1b[0mScanning /ds/train... 18 images, 0 corrupt: 100% ━━ 18/18 4.2Kit/s 0.0s\n"
+    line = "\r\x1b[K\x1b[34mtrain: \x1b[0mScanning /ds/train... 18 images: 100% ━━ 18/18 4.2Kit/s 0.0s\n"
     assert records(UltralyticsConsole, line.encode()) == []
 
 

@@ -1,0 +1,51 @@
+"""Darknet's output."""
+
+from __future__ import annotations
+
+import math
+
+from tests.trainlog.formats.feeding import FormatOf, Records
+from yolomon.trainlog.formats.darknet import Darknet
+
+REGION = (
+    "Region 16 Avg IOU: -nan, Class: -nan, Obj: -nan, No Obj: 0.000050, .5R: -nan, .75R: -nan,  count: 0\n"
+    "v3 (iou loss, Normalizer: (iou: 0.07, cls: 1.00) Region 139 Avg (IOU: 0.000000), count: 70, "
+    "total_loss = nan\n"
+)
+V3 = " 897: 0.044502, 0.056504 avg, 0.000647 rate, 1.184289 seconds, 57408 images\n"
+V4 = " 1400: 6.294297, 7.920310 avg loss, 0.001000 rate, 3.200000 seconds, 89600 images, 24.5 hours left\n"
+
+
+def test_an_iteration(records: Records, format_of: FormatOf) -> None:
+    assert format_of("train.log", (REGION + V3).encode()) == "darknet"
+    (batch,) = records(Darknet, (REGION + V3).encode())
+    assert (batch.kind, batch.step, batch.epoch) == ("batch", 897, None)
+    assert (batch.roles.loss, batch.roles.learning_rate) == (0.044502, 0.000647)
+    assert batch.numbers["avg_loss"] == 0.056504
+    assert batch.roles.step_seconds == 1.184289
+
+
+def test_v4_knows_the_hours_left(records: Records) -> None:
+    (batch,) = records(Darknet, V4.encode())
+    assert batch.roles.eta_seconds == 24.5 * 3600
+    assert batch.roles.images_per_second == 20  # 64 images an iteration
+
+
+def test_nan_of_a_layer_without_objects_is_no_loss(records: Records) -> None:
+    assert records(Darknet, REGION.encode()) == []
+
+
+def test_nan_of_the_iteration_is(records: Records) -> None:
+    (batch,) = records(Darknet, V3.replace("0.044502, 0.056504", "-nan, -nan").encode())
+    assert math.isnan(batch.roles.loss)
+
+
+def test_map(records: Records) -> None:
+    line = " mean average precision (mAP@0.50) = 0.123456, or 12.35 % \n"
+    batch, validation = records(Darknet, (V4 + line).encode())
+    assert (validation.kind, validation.step, validation.roles.map50) == ("validation", batch.step, 0.123456)
+
+
+def test_resizing_explains_a_jump_of_the_loss(records: Records) -> None:
+    (words,) = records(Darknet, b"Resizing, random_coef = 1.40 \n")
+    assert words.kind == "message"

@@ -1,0 +1,49 @@
+"""super-gradients (YOLO-NAS)."""
+
+from __future__ import annotations
+
+from tests.trainlog.formats.feeding import FormatOf, Records
+from yolomon.trainlog.formats.super_gradients import SuperGradients
+
+BAR = (
+    "\rTrain epoch 1:  50%|█████     | 5/10 [00:01<00:01,  2.00it/s, PPYoloELoss/loss=2.17, "
+    "PPYoloELoss/loss_cls=1.15, "
+    "gpu_mem=8.68]"
+)
+SUMMARY = (
+    "\n===========================================================\nSUMMARY OF EPOCH 1\n├── Training\n"
+    "│   ├── Ppyoloeloss/loss = 2.1742\n│   │   ├── Best until now = 2.2521 (↘ -0.0779)\n"
+    "│   │   └── Epoch N-1      = 2.2521 (↘ -0.0779)\n│   └── Ppyoloeloss/loss_cls = 1.1544\n"
+    "│       └── Epoch N-1      = 1.1971 (↘ -0.0428)\n└── Validation\n    ├── Map@0.50 = 0.6063\n"
+    "    │   └── Epoch N-1      = 0.6509 (↘ -0.0445)\n    ├── Map@0.50:0.95 = 0.4063\n"
+    "    └── Ppyoloeloss/loss = 1.512\n\n===========================================================\n"
+)
+
+
+def test_bar(records: Records, format_of: FormatOf) -> None:
+    assert format_of("console.txt", BAR[1:].encode() + b"\n") == "super-gradients"
+    (batch,) = records(SuperGradients, BAR.encode())
+    assert (batch.kind, batch.epoch, batch.batch, batch.batches) == ("batch", 2, 5, 10)
+    assert (batch.roles.loss, batch.roles.losses) == (2.17, {"PPYoloELoss/loss_cls": 1.15})
+    assert batch.roles.memory_reserved_bytes == 8.68e9
+    assert batch.roles.step_seconds == 0.5
+
+
+def test_summary(records: Records) -> None:
+    (epoch,) = records(SuperGradients, SUMMARY.encode())
+    assert (epoch.kind, epoch.epoch, epoch.roles.loss) == ("epoch", 2, 2.1742)
+    assert (epoch.roles.map50, epoch.roles.map50_95) == (0.6063, 0.4063)
+    assert epoch.roles.validation_losses == {"Ppyoloeloss/loss": 1.512}
+
+
+def test_the_experiment_log_counts_from_0_and_from_1_in_one_line(
+    records: Records, format_of: FormatOf
+) -> None:
+    line = (
+        b"Epoch 0 (1/300)  - Train_PPYoloELoss/loss: 1.25\tTrain_PPYoloELoss/loss_cls: "
+        b"0.5\tValid_mAP@0.50: 0.3\n"
+    )
+    assert format_of("experiment_logs_Aug21.txt", line) == "super-gradients"
+    (epoch,) = records(SuperGradients, line)
+    assert (epoch.epoch, epoch.epochs) == (1, 300)
+    assert (epoch.roles.loss, epoch.roles.map50) == (1.25, 0.3)
