@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -9,6 +10,7 @@ from typing import Any, ClassVar
 import msgspec
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.filter import Monochrome, NoColor
 
 from yolomon.messages import Translate
 from yolomon.model import Finding
@@ -37,6 +39,7 @@ class MonitorApp(App[int]):
         translate: into the user's language.
         clock: now on the samples' axis; the feed's own unless a test freezes it.
         timed: whether time makes the screen draw; tests turn it off and draw themselves.
+        begin: called once the first picture is there, e.g. to start the sources.
     """
 
     TITLE = "yolomon"
@@ -77,6 +80,7 @@ class MonitorApp(App[int]):
         *,
         clock: Callable[[], float] | None = None,
         timed: bool = True,
+        begin: Callable[[], object] | None = None,
     ) -> None:
         self.tr = translate
         self.feed = feed
@@ -85,13 +89,18 @@ class MonitorApp(App[int]):
         self.view = View(window_seconds=settings.window_seconds)
         self._clock = clock or feed.clock
         self._timed = timed
+        self._begin = begin
         self._columns = ColumnCache()
         self._drawn_at = 0.0
+        self._drawn_machine_ts: float | None = None
+        theme_name, no_color = theme.choose(settings.theme), os.environ.get("NO_COLOR") is not None
         super().__init__(driver_class=TerminalDriver)
+        if no_color:  # Textual would send greys; the wish is no colour at all
+            self._filters = [f for f in self._filters if not isinstance(f, Monochrome)] + [NoColor()]
         self.animation_level = "none"
         for known in theme.themes():
             self.register_theme(known)
-        self.theme = theme.choose(settings.theme)
+        self.theme = theme_name
 
     def get_default_screen(self) -> Page:
         """The overview."""
@@ -101,14 +110,31 @@ class MonitorApp(App[int]):
         """Begin to drain and to draw."""
         if self._timed:
             self.set_interval(TICK_SECONDS, self._tick, name="tick")
-        self.call_after_refresh(self.redraw)
+        self.call_after_refresh(self._first)
+
+    def _first(self) -> None:
+        """The first picture, then all that may take its time."""
+        self.redraw()
+        if self._begin is not None:
+            self.call_after_refresh(self._begin)
         curves.prepare()
 
     def _tick(self) -> None:
         changed = self.feed.drain(DRAIN_SECONDS)
         now = time.monotonic()
-        if changed or now - self._drawn_at >= QUIET_SECONDS:
+        machine = self._machine_ts()
+        if (changed and machine != self._drawn_machine_ts) or now - self._drawn_at >= QUIET_SECONDS - 0.1:
+            self._drawn_machine_ts = machine
             self.redraw()
+
+    def _machine_ts(self) -> float | None:
+        """The time of the newest reading of the machine: records alone do not make more frames."""
+        history = self.feed.engine.history
+        newest = history.host.sample_ts
+        for gpu in history.gpus.values():
+            if gpu.sample_ts is not None and (newest is None or gpu.sample_ts > newest):
+                newest = gpu.sample_ts
+        return newest
 
     def frame(self) -> Frame:
         """This moment."""

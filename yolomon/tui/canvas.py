@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
+from textual.color import Color
 from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
+from yolomon.tui import theme
+
 Span = tuple[str, str]  # text and the name of its ink
 Line = list[Span]
-
-INKS = (
-    "text", "dim", "label", "number", "title", "frame", "ok", "info", "warn", "crit", "work", "memory", "heat",
-    "power", "band", "wait", "hot", "onset", "cursor", "selected", "demo", "data", "validation",
-)  # fmt: skip
 
 
 class Canvas(Widget):
     """Lines by the Line API. `show` compares with what is there and asks for a repaint of the difference only."""
 
     ALLOW_SELECT = False
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"ink--{name}" for name in INKS}
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -63,26 +59,31 @@ class Canvas(Widget):
             self.refresh(*regions)
 
     def _strip(self, line: Line, width: int) -> Strip:
-        inks = self._inks
-        segments = [Segment(text, inks.get(ink) or self._ink(ink)) for text, ink in line]
-        return Strip(segments).adjust_cell_length(width, self.rich_style)
+        inks = self._inks or self._take_inks()
+        segments = [Segment(text, inks[ink]) for text, ink in line]
+        return Strip(segments).adjust_cell_length(width, inks["text"])
 
-    def _ink(self, name: str) -> Style:
-        style = self._inks[name] = self.get_component_rich_style(f"ink--{name}")
-        return style
+    def cells(self, y: int, start: int, end: int) -> Strip:
+        """The cells of a row as they go to the terminal, colour filters applied."""
+        strip = self.render_line(y)
+        if start > 0 or end < strip.cell_length:
+            strip = strip.crop(start, end)
+        for line_filter in self.get_line_filters():
+            strip = strip.apply_filter(line_filter, self._background())
+        return strip
 
-    def forget_inks(self) -> None:
-        """After a change of theme: take the colours anew."""
-        self._inks.clear()
-        lines, self._lines, self._strips = self._lines, [], []
-        self.show(lines)
-        self.refresh()
+    def _background(self) -> Color:
+        return Color.parse(self.app.current_theme.background or "ansi_default")
+
+    def _take_inks(self) -> dict[str, Style]:
+        self._inks = theme.inks(self.app.current_theme)
+        return self._inks
 
     def notify_style_update(self) -> None:
         """Textual tells that colours may have changed."""
         super().notify_style_update()
         if self._inks:
-            self._inks.clear()
+            self._inks = {}
             width = self.size.width
             self._strips = [self._strip(line, width) for line in self._lines]
 
@@ -94,7 +95,8 @@ class Canvas(Widget):
         """One row of what is shown."""
         if y < len(self._strips):
             return self._strips[y]
-        return Strip.blank(self.size.width, self.rich_style)
+        inks = self._inks or self._take_inks()
+        return Strip.blank(self.size.width, inks["text"])
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
         """As wide as there is room."""

@@ -7,13 +7,20 @@ the changed cells are written, and of their style only what differs from the pie
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
 from rich.color import Color, ColorSystem
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.control import Control
 from rich.style import Style
-from textual._compositor import ChopsUpdate, Compositor
+from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate
+from textual.geometry import Region
+from textual.screen import Screen
+from textual.strip import Strip
+
+from yolomon.tui.canvas import Canvas
 
 _ATTRIBUTES = (
     ("bold", "1"),
@@ -70,44 +77,100 @@ def transition(before: Codes, after: Codes) -> str:
     return f"\x1b[{';'.join(parts)}m"
 
 
+def written(pieces: Iterable[tuple[int, int, Strip]], system: ColorSystem | None) -> str:
+    """The bytes for pieces of lines (y, x, cells): moves where needed, colours where they differ."""
+    out: list[str] = []
+    style: Codes = _RESET
+    at = (-1, -1)
+    for y, x, strip in pieces:
+        if at != (y, x):
+            out.append(f"\x1b[{y + 1};{x + 1}H")
+        for text, segment_style, control in strip:
+            if control:
+                continue
+            codes = style_codes(segment_style, system)
+            if codes != style:
+                out.append(transition(style, codes))
+                style = codes
+            out.append(text)
+        at = (y, x + strip.cell_length)
+    if style != _RESET:
+        out.append("\x1b[0m")
+    return "".join(out)
+
+
 class SparingUpdate(ChopsUpdate):
     """A partial update that writes only the cells of its spans."""
 
     def render_segments(self, console: Console) -> str:
         """The update as text for the terminal."""
-        system = console._color_system
-        out: list[str] = []
-        style: Codes = _RESET
+        return written(self._pieces(), console._color_system)
+
+    def _pieces(self) -> Iterator[tuple[int, int, Strip]]:
         for y, x1, x2 in self.spans:
-            cursor = -1
             for end, (x, strip) in zip(self.chop_ends[y], self.chops[y].items(), strict=False):
                 if strip is None or x >= x2 or end <= x1:
                     continue
                 left, right = max(x, x1), min(end, x2)
                 if left != x or right != end:
                     strip = strip.crop(left - x, right - x)
-                if cursor != left:
-                    out.append(f"\x1b[{y + 1};{left + 1}H")
-                for text, segment_style, control in strip:
-                    if control:
-                        continue
-                    codes = style_codes(segment_style, system)
-                    if codes != style:
-                        out.append(transition(style, codes))
-                        style = codes
-                    out.append(text)
-                cursor = right
-        if style != _RESET:
-            out.append("\x1b[0m")
-        return "".join(out)
+                yield y, left, strip
+
+
+class DirectUpdate(CompositorUpdate):
+    """Pieces of lines at their places, taken straight from the widgets."""
+
+    def __init__(self, pieces: list[tuple[int, int, Strip]]) -> None:
+        self.pieces = pieces
+
+    def render_segments(self, console: Console) -> str:
+        """The update as text for the terminal."""
+        return written(self.pieces, console._color_system)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The same for a console that wants segments (a recorded or web session)."""
+        for y, x, strip in self.pieces:
+            yield Control.move_to(x, y).segment
+            yield from strip
 
 
 class SparingCompositor(Compositor):
-    """Textual's compositor with `SparingUpdate` for partial updates."""
+    """Textual's compositor with cheaper partial updates.
 
-    def render_partial_update(self) -> Any:  # noqa: ANN401 - ChopsUpdate | None, as Textual has it
+    Where only canvases are changed and none lies over another (an overview), their changed cells are taken
+    from them directly; else Textual composes as always and only the writing is spared.
+    """
+
+    def render_partial_update(self) -> Any:  # noqa: ANN401 - CompositorUpdate | None, as Textual has it
         """The changed cells, or None."""
+        direct = self._direct()
+        if direct is not None:
+            self._dirty_regions.clear()
+            return direct
         update = super().render_partial_update()
         if update is None:
             return None
         return SparingUpdate(update.chops, update.spans, update.chop_ends)
+
+    def _direct(self) -> DirectUpdate | None:
+        canvases: list[tuple[Region, Canvas]] = []
+        for widget, (region, _) in self.visible_widgets.items():
+            if isinstance(widget, Canvas):
+                canvases.append((region, widget))
+            elif not isinstance(widget, Screen):
+                return None  # something may lie over the canvases
+        if not canvases:
+            return None
+        screen = self.size.region
+        regions = [found for region in self._dirty_regions if (found := region.intersection(screen))]
+        pieces: list[tuple[int, int, Strip]] = []
+        for y, x1, x2 in self._regions_to_spans(regions):
+            covered = 0
+            for region, canvas in canvases:
+                if region.y <= y < region.bottom and region.x < x2 and region.right > x1:
+                    left, right = max(x1, region.x), min(x2, region.right)
+                    pieces.append((y, left, canvas.cells(y - region.y, left - region.x, right - region.x)))
+                    covered += right - left
+            if covered != x2 - x1:
+                return None
+        return DirectUpdate(pieces) if pieces else None

@@ -68,11 +68,6 @@ class Curves(Canvas):
         super().on_resize()
         self._drawn = ()
 
-    def forget_inks(self) -> None:
-        """After a change of theme."""
-        self._drawn = ()
-        super().forget_inks()
-
 
 def loss_names(history: History) -> list[str]:
     """The training losses that have a curve, parts before the total."""
