@@ -31,6 +31,17 @@ def test_v4_knows_the_hours_left(records: Records) -> None:
     assert batch.roles.images_per_second == 20  # 64 images an iteration
 
 
+def test_minus_one_hour_left_is_not_known_yet(records: Records) -> None:
+    (batch,) = records(Darknet, V4.replace("24.5 hours", "-1.000000 hours").encode())
+    assert batch.roles.eta_seconds is None
+
+
+def test_the_title_of_the_terminal_before_the_line_is_dropped(records: Records) -> None:
+    """Darknet sets the terminal's title, with the loss in it, between the lines."""
+    (batch,) = records(Darknet, b"\x1b]2;1400/500200: loss=0.2 hours left=3631.7\x07" + V4.encode())
+    assert batch.step == 1400
+
+
 def test_nan_of_a_layer_without_objects_is_no_loss(records: Records) -> None:
     assert records(Darknet, REGION.encode()) == []
 

@@ -45,3 +45,10 @@ def test_the_end(records: Records) -> None:
     line = "{'train_runtime': 1200.5, 'train_samples_per_second': 33.0, 'train_loss': 1.1, 'epoch': 10.0}\n"
     (end,) = records(HfConsole, line.encode())
     assert (end.kind, end.epoch) == ("end", 10)
+
+
+def test_bars_without_blocks(records: Records) -> None:
+    """Where the terminal's width is unknown and small, tqdm leaves the blocks out."""
+    content = " 17% 34/204 [01:03<05:30,  1.94s/it]\n  0% 0/9 [00:00<?, ?it/s]\n" + EVAL
+    (validation,) = records(HfConsole, content.encode())
+    assert validation.step == 34

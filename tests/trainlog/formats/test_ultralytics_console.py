@@ -80,6 +80,15 @@ def test_start_carries_the_settings(records: Records) -> None:
     assert run.save_directory == "/runs/train-2"
 
 
+def test_settings_of_8_0(records: Records) -> None:
+    line = "\x1b[34m\x1b[1myolo/engine/trainer: \x1b[0mtask=detect, mode=train, model=yolov8n.pt, epochs=3, batch=8\n"
+    greeting = (
+        "Ultralytics YOLOv8.0.20 🚀 Python-3.8.10 torch-1.13.1+cu117 CUDA:0 (GeForce RTX 3090, 24268MiB)\n"
+    )
+    (start,) = of(records(UltralyticsConsole, (greeting + line + START).encode()), "start")
+    assert (start.run.trainer, start.run.batch_size) == ("Ultralytics 8.0.20", 8)
+
+
 def test_the_all_row_makes_the_epoch(records: Records) -> None:
     found = records(UltralyticsConsole, (START + epoch(3) + VALIDATION + ALL).encode())
     (row,) = of(found, "epoch")
@@ -238,6 +247,17 @@ def test_bars_of_tqdm_in_versions_before_8_3_180(records: Records) -> None:
     first, last = of(records(UltralyticsConsole, content.encode()), "batch")
     assert (first.batch, first.batches, first.roles.step_seconds) == (4, 14, 0.5)
     assert (last.batch, last.roles.step_seconds) == (14, 2.5)
+
+
+def test_rows_logged_without_a_bar(records: Records) -> None:
+    row = "       {}/40      2.06G      2.072      3.219      1.735         26        640\n"
+    head = "                 Class     Images  Instances      Box(P          R      mAP50  mAP50-95)\n"
+    content = "".join(HEADER + row.format(number) + head + ALL for number in (1, 2))
+    found = records(UltralyticsConsole, content.encode())
+    assert [record.kind for record in found] == ["epoch_start", "epoch"] * 2
+    assert [record.epoch for record in of(found, "epoch")] == [1, 2]
+    assert of(found, "epoch")[0].roles.losses["cls_loss"] == 3.219
+    assert of(found, "epoch")[0].roles.map50_95 == 0.6
 
 
 def test_the_bar_of_the_scan_is_no_batch(records: Records) -> None:

@@ -23,7 +23,7 @@ _ITERATION = re.compile(
     rf"\s*(\d+): {_VALUE}, {_VALUE} avg(?: loss)?, {_VALUE} rate, {_VALUE} seconds, (\d+) images"
     rf"(?:, {_VALUE} hours left)?"
 )
-_MAP = re.compile(r"mean average precision \(mAP@0\.50?\) = (-?[\d.]+|-?nan)")
+_MAP = re.compile(r"mean[ _]average[ _]precision \(mAP@0\.50?\) = (-?[\d.]+|-?nan)")
 
 
 class DarknetParser:
@@ -40,7 +40,7 @@ class DarknetParser:
             match = _ITERATION.match(plain(line))
             if match is not None:
                 return [self._iteration(match, arrival_ts)]
-        elif b"mean average precision" in line:
+        elif b"(mAP@" in line:
             found = _MAP.search(plain(line))
             value = sane_map(number(found[1])) if found is not None else None
             if value is not None:
@@ -98,7 +98,7 @@ class DarknetParser:
                 step_seconds=seconds,
                 images=batch,
                 images_per_second=batch / seconds if batch and seconds else None,
-                eta_seconds=hours * 3600 if hours is not None else None,
+                eta_seconds=hours * 3600 if hours is not None and hours >= 0 else None,
             ),
         )
 

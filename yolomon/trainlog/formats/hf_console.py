@@ -86,7 +86,7 @@ class HfConsoleParser:
                 numbers = {n: v for n, cell in _PAIR.findall(entry) if (v := number(cell)) is not None}
                 if "epoch" in numbers or "train_runtime" in numbers:
                     records.append(trainer_record(self._source, arrival_ts, numbers, self._step))
-        elif "%|" in text:
+        elif "%" in text and "[" in text:
             drawn = frame(text)
             # The first bar without words is that of training; later ones of another length are evaluation.
             if drawn is not None and not drawn.words.strip() and drawn.total == (self._steps or drawn.total):

@@ -21,6 +21,7 @@ from yolomon.trainlog.settings_files import run_info_of_settings
 
 _HEADER = re.compile(r"^ *Epoch +GPU_mem .*\b(?:Instances +Size|Instances…|loss.*…)", re.MULTILINE)
 _VERSION = re.compile(r"Ultralytics (?:YOLOv?)?(\d+\.\d+\.\d+)")
+_SETTINGS = re.compile(r"(?:yolo/)?engine/trainer: ")  # with yolo/ up to 8.0.145
 _ARGUMENT = re.compile(r"(\w+)=((?:[^,(\[]|\([^)]*\)|\[[^\]]*\])*)(?:, |$)")
 _STARTING = re.compile(r"Starting training for (\d+) epochs")
 _AUTOBATCH = re.compile(r"AutoBatch: Using batch-size (\d+)")
@@ -39,8 +40,8 @@ class UltralyticsConsoleParser(YoloConsole):
 
     def line(self, text: str, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
         """A line of words of Ultralytics."""
-        if text.startswith("engine/trainer: "):
-            self._settings(text[len("engine/trainer: ") :])
+        if (settings := _SETTINGS.match(text)) is not None:
+            self._settings(text[settings.end() :])
             return ()
         if (version := _VERSION.match(text)) is not None:
             self._set(trainer=f"Ultralytics {version[1]}")

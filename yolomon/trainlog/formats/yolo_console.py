@@ -58,6 +58,8 @@ class YoloConsole:
         words = text.split()
         if not words:
             return ()
+        if len(words) > _NAMES_BEFORE + _NAMES_AFTER and _COUNT.match(words[0]) and _MEMORY.match(words[1]):
+            return self._bar(Frame(text, 0, 0, None, None, ""), arrival_ts)  # logged without a bar
         if words[0] == "all":
             return self._validation(words[1:], arrival_ts)
         if words[0] == "Epoch" and len(words) > 2 and words[1].lower() == "gpu_mem":
@@ -161,9 +163,9 @@ class YoloConsole:
             source=self.source,
             epoch=self._epoch,
             epochs=self._epochs,
-            step=(self._epoch - 1) * drawn.total + drawn.done,
-            batch=drawn.done,
-            batches=drawn.total,
+            step=(self._epoch - 1) * drawn.total + drawn.done if drawn.total else None,
+            batch=drawn.done if drawn.total else None,
+            batches=drawn.total or None,
             numbers=numbers,
             roles=Roles(
                 loss=self._loss(losses, was_cut),
