@@ -111,6 +111,17 @@ class GpmSample(Base, frozen=True, kw_only=True):
     nvlink_rx_mib_per_second: float | None = None
 
 
+class MigInstance(Base, frozen=True, kw_only=True):
+    """A MIG instance of a GPU. NVML tells no utilization of it; GPM does, on Hopper and later."""
+
+    uuid: str
+    name: str
+    gpu_instance: int
+    memory_total_bytes: int | None = None
+    memory_used_bytes: int | None = None
+    gpm: GpmSample | None = None
+
+
 class GpuSlow(Base, frozen=True, kw_only=True):
     """The slow tier of a GPU (about every 1 to 5 s). Counters count since the driver loaded."""
 
@@ -132,6 +143,7 @@ class GpuSlow(Base, frozen=True, kw_only=True):
     power_violation_ns: int | None = None
     fan_percent: float | None = None
     memory_temperature_celsius: float | None = None
+    mig_instances: tuple[MigInstance, ...] | None = None  # None: MIG is off
 
 
 class GpuSample(Base, frozen=True, kw_only=True):

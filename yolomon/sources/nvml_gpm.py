@@ -36,10 +36,14 @@ class Gpm:
     Each sample is allocated once and used in turn. Made and used on the GPU's own thread.
     """
 
-    def __init__(self, calls: GpuCalls, steady: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, calls: GpuCalls, steady: Callable[[], float] = time.monotonic, instance: int | None = None
+    ) -> None:
+        """`instance`: of a MIG instance of this GPU; None: of the whole."""
         nvml = calls.nvml
         self._calls = calls
         self._steady = steady
+        self._instance = instance
         self._taken_at: float | None = None
         self._request: Any = None
         support = calls.ask("nvmlGpmQueryDeviceSupport")
@@ -69,13 +73,18 @@ class Gpm:
         now = self._steady()
         if self._taken_at is not None and now - self._taken_at < SPACING_SECONDS:
             return None
+        nvml = self._calls.nvml
         try:
-            self._calls.nvml.nvmlGpmSampleGet(self._calls.handle, self._after)
-        except self._calls.nvml.NVMLError as error:
+            if self._instance is None:
+                nvml.nvmlGpmSampleGet(self._calls.handle, self._after)
+            else:
+                nvml.nvmlGpmMigSampleGet(self._calls.handle, self._instance, self._after)
+        except nvml.NVMLError as error:
             self._taken_at = None
-            self._calls.note(("nvmlGpmSampleGet",), error)
+            key = ("nvmlGpmSampleGet",) if self._instance is None else ("nvmlGpmMigSampleGet", self._instance)
+            self._calls.note(key, error)
             # MIG on, for one: the device supports GPM, the parent gives no sample
-            self.supported = self._calls.supported("nvmlGpmSampleGet")
+            self.supported = self._calls.supported(*key)
             return None
         before, self._taken_at = self._taken_at, now
         self._before, self._after = self._after, self._before

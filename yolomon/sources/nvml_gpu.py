@@ -23,6 +23,7 @@ from yolomon.sources.nvml_fields import (
 )
 from yolomon.sources.nvml_gpm import Gpm
 from yolomon.sources.nvml_library import plain
+from yolomon.sources.nvml_mig import MigReader
 from yolomon.sources.nvml_processes import read_processes
 from yolomon.sources.nvml_samples import UtilizationSamples
 
@@ -59,6 +60,7 @@ class GpuReader:
         self._gpm = Gpm(self.calls, steady)
         self._fields = Fields(self.calls)
         self._samples = UtilizationSamples(self.calls)
+        self._mig = MigReader(self.calls, self.text, steady)
         self._rates = {
             field: Rate() for field in (NVLINK_TX_KIB, NVLINK_RX_KIB, PCIE_TX_BYTES, PCIE_RX_BYTES)
         }
@@ -73,8 +75,8 @@ class GpuReader:
         pci = ask("nvmlDeviceGetPciInfo")
         return GpuInfo(
             index=index,
-            uuid=self._text("nvmlDeviceGetUUID") or f"index-{index}",
-            name=self._text("nvmlDeviceGetName") or "GPU",
+            uuid=self.text("nvmlDeviceGetUUID") or f"index-{index}",
+            name=self.text("nvmlDeviceGetName") or "GPU",
             memory_total_bytes=self._memory_total,
             power_limit_watts=_thousandth(ask("nvmlDeviceGetEnforcedPowerLimit")),
             power_limit_default_watts=_thousandth(ask("nvmlDeviceGetPowerManagementDefaultLimit")),
@@ -92,12 +94,13 @@ class GpuReader:
             gpm_supported=self._gpm.supported,
         )
 
-    def _text(self, function: str) -> str | None:
+    def text(self, function: str, handle: Any = None) -> str | None:  # noqa: ANN401 - a MIG instance's handle
+        """A name that NVML tells, as printable text. Of this GPU, or of the instance with that handle."""
         # pynvml decodes strictly and fails on a name that is no UTF-8; beneath its wrapper are the bytes.
         nvml = self.calls.nvml
         wrapped = getattr(nvml, function)
         try:
-            return plain(getattr(wrapped, "__wrapped__", wrapped)(self.calls.handle))
+            return plain(getattr(wrapped, "__wrapped__", wrapped)(handle or self.calls.handle))
         except nvml.NVMLError as error:
             self.calls.note((function,), error)
         except UnicodeDecodeError:
@@ -209,6 +212,7 @@ class GpuReader:
             power_violation_ns=None if power is None else int(power.violationTime),
             fan_percent=None if self._unified else ask("nvmlDeviceGetFanSpeed"),
             memory_temperature_celsius=fields.get(MEMORY_TEMPERATURE),
+            mig_instances=self._mig.read() if self.info.mig_enabled else None,
         )
 
     def _ecc(self, field: float | None, kind: int) -> int | None:
@@ -232,6 +236,7 @@ class GpuReader:
     def close(self) -> None:
         """Give back what NVML allocated."""
         self._gpm.close()
+        self._mig.close()
 
 
 def has_reading(sample: GpuSample) -> bool:

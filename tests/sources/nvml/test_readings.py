@@ -268,6 +268,27 @@ def test_mig_has_no_utilization_of_the_whole(nvml: FakeNvml, watch: Watch) -> No
     assert seen.first(Header).gpus[0].mig_enabled is True
 
 
+def test_mig_instances_are_told_one_by_one(nvml: FakeNvml, watch: Watch) -> None:
+    nvml.play("gpu 0 mig 2", "gpu 0 memory-total 100G", "gpu 0 memory-used 20G", "gpu 0 memory-reserved 0")
+    seen = watch()
+    slow = seen.sample(0, lambda s: s.slow and s.slow.mig_instances and s.slow.mig_instances[0].gpm).slow
+    assert slow is not None and slow.mig_instances is not None
+    assert [(i.gpu_instance, i.name) for i in slow.mig_instances] == [
+        (1, "NVIDIA H200 MIG 1g.18gb"), (2, "NVIDIA H200 MIG 1g.18gb"),
+    ]  # fmt: skip
+    assert {(i.memory_total_bytes, i.memory_used_bytes) for i in slow.mig_instances} == {(50 << 30, 10 << 30)}
+    assert len({i.uuid for i in slow.mig_instances}) == 2
+    assert all(i.gpm is not None and i.gpm.sm_active_percent for i in slow.mig_instances)
+    since = len(seen.items)
+    nvml.play("gpu 0 mig 1")
+    seen.sample(0, lambda s: s.slow and len(s.slow.mig_instances or ()) == 1, since)
+
+
+def test_a_gpu_without_mig_has_no_instances(nvml: FakeNvml, watch: Watch) -> None:
+    slow = watch().sample(0, lambda s: s.slow).slow
+    assert slow is not None and slow.mig_instances is None
+
+
 def test_a_name_is_data(nvml: FakeNvml, watch: Watch) -> None:
     nvml.play(r'gpu 0 name "Odd \xff\e[31m[bold]\nGPU"')
     seen = watch()
