@@ -97,6 +97,15 @@ class Log:
             found.extend(self._quiet(now))
         return found
 
+    def push(self, data: bytes, now: float, clock: float) -> list[TrainRecord]:
+        """The records of bytes that come from a pipe and not from the file; b"" where none came."""
+        if data:
+            self.last_growth_ts, self._quiet_since = now, clock
+            return self._take(data, now)
+        if self._quiet_since is not None and clock - self._quiet_since >= QUIET_SECONDS:
+            return self._quiet(now)
+        return []
+
     def finish(self, now: float) -> list[TrainRecord]:
         """What is still held back, when nothing more will come."""
         found: list[TrainRecord] = []

@@ -266,20 +266,30 @@ _KINDS: dict[str, tuple[RecordKind, Phase]] = {
     "test": ("validation", "validation"),
     "epoch": ("epoch", None),
     "epoch_done": ("epoch", None),
+    "epoch_start": ("epoch_start", None),
+    "train_epoch_start": ("epoch_start", None),
     "epoch_end": ("epoch", None),
+    "fit_epoch_end": ("epoch", None),
+    "train_epoch_end": ("epoch_end", "train"),
+    "train_batch_end": ("batch", "train"),
+    "val_start": ("val_start", None),
+    "val_end": ("val_end", "validation"),
+    "model_save": ("checkpoint", None),
     "checkpoint": ("checkpoint", None),
     "save": ("checkpoint", None),
     "train_start": ("start", None),
     "start": ("start", None),
     "train_end": ("end", None),
     "end": ("end", None),
+    "teardown": ("end", None),
     "finished": ("end", None),
 }
 
 
 def kind_by_word(word: str, shape: Shape) -> tuple[RecordKind, Phase] | None:
     """The kind a record's own word tells; None where it tells none."""
-    found = _KINDS.get(word.strip().lower().replace(" ", "_").replace("-", "_"))
+    name = word.strip().lower().replace(" ", "_").replace("-", "_").removeprefix("on_")
+    found = _KINDS.get(name)
     if found is not None and found[0] == "batch" and not (shape.step or shape.batch) and shape.epoch:
         return "epoch", found[1]
     return found

@@ -1,0 +1,112 @@
+"""Opening a long JSON-lines log: its newest records at once, the curves of the whole run afterwards."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from yolomon.model import CurveBlock, TrainRecord
+from yolomon.trainlog.backlog import HEAD_BYTES, BacklogReader, can_read_fast, pool
+from yolomon.trainlog.curves import CurveBuilder
+from yolomon.trainlog.formats.base import BrokenLine
+from yolomon.trainlog.formats.json_records import JsonParser
+from yolomon.trainlog.log import Log
+from yolomon.trainlog.segments import SegmentTracker
+
+LONG_BYTES = 4 << 20
+TAIL_BYTES = 1 << 18
+SAMPLES = 64  # places that are looked at to guess how many runs lie before the newest records
+SAMPLE_BYTES = 8192
+POINTS_A_CURVE = 1500
+YIELD_SECONDS = 0.0003  # after each chunk, so that the screen's thread gets its turn
+
+
+class LongLog(msgspec.Struct):
+    """A long log that was opened at its end."""
+
+    log: Log
+    reader: BacklogReader
+    starts: list[TrainRecord]  # what the head tells of the run
+    segment_guess: int
+
+
+def open_long(path: str, now: float) -> LongLog | None:
+    """Open a log of JSON lines that is longer than `LONG_BYTES`; None where it is shorter or another format."""
+    reader = can_read_fast(path, LONG_BYTES)
+    if reader is None:
+        return None
+    parser = reader.format.parser(path)
+    if not isinstance(parser, JsonParser):
+        return None
+    try:
+        with open(path, "rb") as file:
+            head = file.read(HEAD_BYTES)
+            size = os.fstat(file.fileno()).st_size
+            at = max(0, size - TAIL_BYTES)
+            file.seek(at)
+            cut = file.read(TAIL_BYTES).find(b"\n")
+            offset = at + cut + 1 if cut >= 0 else 0
+            guess = _guess_segments(file, size, parser, now)
+    except OSError:
+        return None
+    starts = []
+    for line in head.split(b"\n")[:-1]:  # also teaches the parser whether epochs count from 0
+        for record in parser.feed(line, now):
+            if not isinstance(record, BrokenLine) and record.kind == "start":
+                starts.append(record)
+    log = Log(path, offset=offset, format_=reader.format, parser=parser)
+    log.tracker.segment = guess
+    reader.end = offset
+    return LongLog(log, reader, starts, guess)
+
+
+def _guess_segments(file: object, size: int, parser: JsonParser, now: float) -> int:
+    """How often counters go back between samples; the backlog tells exactly, later."""
+    tracker = SegmentTracker()
+    for number in range(SAMPLES):
+        file.seek(size * number // SAMPLES)  # type: ignore[attr-defined]
+        lines = file.read(SAMPLE_BYTES).split(b"\n")[1:-1]  # type: ignore[attr-defined]
+        for line in lines[:4]:
+            for record in parser.feed(line, now):
+                if not isinstance(record, BrokenLine) and record.kind != "start":
+                    tracker.place(record)
+    return tracker.segment
+
+
+def fill_curves(
+    reader: BacklogReader,
+    newest: list[TrainRecord],
+    now: float,
+    stopped: Callable[[], bool],
+    told: Callable[[float], None] | None = None,
+) -> Iterator[CurveBlock]:
+    """The curves of what lies before the newest records, and of those, in order, with the mark of the end.
+
+    Args:
+        reader: reads the log up to where `newest` begins.
+        newest: the records of the tail, already shown.
+        now: the arrival of all of them.
+        stopped: asked after each chunk.
+        told: is told the percentage, about once a percent.
+    """
+    builder: CurveBuilder | None = None
+    percent = 0
+    for block in reader.blocks(now):
+        if builder is None:
+            in_all = max(1, reader.records) * reader.end / max(1, block.offset)
+            builder = CurveBuilder(reader.path, max(1, int(in_all / POINTS_A_CURVE)))
+        pool(block, builder)
+        yield from builder.take()
+        if stopped():
+            return
+        if told is not None and block.offset * 100 // max(1, reader.end) > percent:
+            percent = block.offset * 100 // max(1, reader.end)
+            told(float(percent))
+        time.sleep(YIELD_SECONDS)
+    builder = builder or CurveBuilder(reader.path)
+    for record in newest:
+        builder.add(record)
+    yield from builder.finish()
