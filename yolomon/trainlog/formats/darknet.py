@@ -20,8 +20,8 @@ from yolomon.trainlog.plain_text import plain
 
 _VALUE = r"(-?(?:[\d.]+(?:e[+-]?\d+)?|nan(?:\(ind\))?|inf))"
 _ITERATION = re.compile(
-    rf"\s*(\d+): {_VALUE}, {_VALUE} avg(?: loss)?, {_VALUE} rate, {_VALUE} seconds, (\d+) images"
-    rf"(?:, {_VALUE} hours left)?"
+    rf"\s*(\d{{1,12}}): {_VALUE}, {_VALUE} avg(?: loss)?, {_VALUE} rate, {_VALUE} seconds, "
+    rf"(\d{{1,15}}) images(?:, {_VALUE} hours left)?"
 )
 _MAP = re.compile(r"mean[ _]average[ _]precision \(mAP@0\.50?\) = (-?[\d.]+|-?nan)")
 

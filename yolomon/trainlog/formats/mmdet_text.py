@@ -24,11 +24,11 @@ from yolomon.trainlog.timestamps import place_in_time
 _STAMP = re.compile(
     r"(?:(\d{4})[-/])?(\d\d)[-/](\d\d) (\d\d):(\d\d):(\d\d)(?:,\d+)? - (?:(\w+) - )?([A-Z]+) - (.*)$"
 )
-_PLACE = re.compile(r"(Epoch|Iter)(?:\((train|val|test)\))? *((?:\[ *\d+(?: */ *\d+)? *\] *)+)(.*)$")
-_COUNT = re.compile(r"\[ *(\d+)(?: */ *(\d+))? *\]")
+_PLACE = re.compile(r"(Epoch|Iter)(?:\((train|val|test)\))? *((?:\[ *\d{1,9}(?: */ *\d{1,9})? *\] *)+)(.*)$")
+_COUNT = re.compile(r"\[ *(\d{1,9})(?: */ *(\d{1,9}))? *\]")
 _ETA = re.compile(r"\beta: ((?:\d+ days?, )?[\d:]+),?")
 _PAIR = re.compile(r"([^\s:,]+): (-?(?:[\d.]+(?:e[+-]?\d+)?|nan|inf))(?=[\s,]|$)")
-_MAX_EPOCHS = re.compile(r"\bmax:? *(\d+) epochs|^\s*max_epochs ?= ?(\d+)")
+_MAX_EPOCHS = re.compile(r"\bmax:? *(\d{1,9}) epochs|^\s*max_epochs ?= ?(\d{1,9})")
 _MIB = 2**20
 _BOOKKEEPING = frozenset({"time", "data_time", "memory", "eta"})
 

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 
-_DURATION = re.compile(r"(?:(\d+) days?,? *)?(?:(?:(\d+):)?(\d+):)?(\d+(?:\.\d+)?)s?$")
+_DURATION = re.compile(r"(?:(\d{1,9}) days?,? *)?(?:(?:(\d{1,9}):)?(\d{1,9}):)?(\d{1,9}(?:\.\d+)?)s?$")
 
 
 def number(cell: str) -> float | None:

@@ -18,7 +18,7 @@ from yolomon.trainlog.formats.console_lines import is_alarming, message
 from yolomon.trainlog.formats.numbers import duration, number
 from yolomon.trainlog.plain_text import plain
 
-_ITERATION = re.compile(r"Epoch: \[ *(\d+)\] \[ *(\d+)/(\d+)\] (.*)$")
+_ITERATION = re.compile(r"Epoch: \[ *(\d{1,9})\] \[ *(\d{1,9})/(\d{1,9})\] (.*)$")
 _ETA = re.compile(r"eta: ((?:\d+ days?, )?[\d:]+)")
 _PAIR = re.compile(r"([A-Za-z_][\w./]*): (-?(?:[\d.]+(?:e[+-]?\d+)?|nan|inf))(?=\s|,|$)")
 _MIB = 2**20

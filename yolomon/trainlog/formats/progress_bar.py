@@ -10,9 +10,9 @@ from yolomon.trainlog.formats.numbers import duration
 _BAR = re.compile(
     r"(?:^|:) *(\d{1,3})%"
     r"(?:\|[^|]*\|| [━─╸]*|(?= ))"
-    r" *([\d.]+)([kKMG]?)/([\d.]+)([kKMG]?) *(.*)$"
+    r" *(\d{1,12}(?:\.\d*)?)([kKMG]?)/(\d{1,12}(?:\.\d*)?)([kKMG]?) *(.*)$"
 )
-_RATE = re.compile(r"([\d.]+)([KMk]?)(it/s|s/it)")
+_RATE = re.compile(r"(\d{1,12}(?:\.\d*)?)([KMk]?)(it/s|s/it)")
 _ELAPSED = re.compile(r"\[([\d:.]+)<|(?:^| )([\d:.]+s?)(?:<\S*)?$")
 _SCALE = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}
 

@@ -23,11 +23,11 @@ from yolomon.trainlog.formats.numbers import number, sane_map
 from yolomon.trainlog.formats.progress_bar import Frame, frame
 from yolomon.trainlog.plain_text import plain
 
-_EPOCH_LINE = re.compile(r"Epoch (\d+) \((\d+)/(\d+)\) *- (.*)$")
+_EPOCH_LINE = re.compile(r"Epoch (\d{1,9}) \((\d{1,9})/(\d{1,9})\) *- (.*)$")
 _CELL = re.compile(r"([\w/@.:\-]+): (-?(?:[\d.]+(?:e[+-]?\d+)?|nan|inf))(?=\s|$)")
-_BAR_WORDS = re.compile(r"Train epoch (\d+)$")
+_BAR_WORDS = re.compile(r"Train epoch (\d{1,9})$")
 _POSTFIX = re.compile(r"([\w/@.\-]+)=(-?(?:[\d.]+(?:e[+-]?\d+)?|nan|inf))")
-_SUMMARY = re.compile(r"SUMMARY OF EPOCH (\d+)")
+_SUMMARY = re.compile(r"SUMMARY OF EPOCH (\d{1,9})")
 _LEAF = re.compile(r"[│ ]*[├└]── ([\w/@.:\-]+) += (-?(?:[\d.]+(?:e[+-]?\d+)?|nan|inf))")
 _SECTION = re.compile(r"[├└]── (Training|Validation)$")
 _BEST = re.compile(r"Best until now|Epoch N-1")

@@ -23,10 +23,10 @@ _HEADER = re.compile(r"^ *Epoch +GPU_mem .*\b(?:Instances +Size|Instances…|los
 _VERSION = re.compile(r"Ultralytics (?:YOLOv?)?(\d+\.\d+\.\d+)")
 _SETTINGS = re.compile(r"(?:yolo/)?engine/trainer: ")  # with yolo/ up to 8.0.145
 _ARGUMENT = re.compile(r"(\w+)=((?:[^,(\[]|\([^)]*\)|\[[^\]]*\])*)(?:, |$)")
-_STARTING = re.compile(r"Starting training for (\d+) epochs")
-_AUTOBATCH = re.compile(r"AutoBatch: Using batch-size (\d+)")
-_REDUCED = re.compile(r"Reducing to batch=(\d+)")
-_WORKERS = re.compile(r"Using (\d+) dataloader workers")
+_STARTING = re.compile(r"Starting training for (\d{1,9}) epochs")
+_AUTOBATCH = re.compile(r"AutoBatch: Using batch-size (\d{1,9})")
+_REDUCED = re.compile(r"Reducing to batch=(\d{1,9})")
+_WORKERS = re.compile(r"Using (\d{1,9}) dataloader workers")
 _SAVE = re.compile(r"Logging results to (.+)$")
 _TELLING = re.compile(  # lines worth a message that are no alarm
     r"Using \d+ train, |AutoBatch: |Closing dataloader mosaic|EarlyStopping: |Resuming training "

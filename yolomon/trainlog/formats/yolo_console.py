@@ -20,10 +20,10 @@ from yolomon.trainlog.formats.base import BrokenLine
 from yolomon.trainlog.formats.console_lines import is_alarming, message
 from yolomon.trainlog.formats.numbers import number, sane_map, total
 from yolomon.trainlog.formats.progress_bar import Frame, frame, whole_words
-from yolomon.trainlog.plain_text import plain
+from yolomon.trainlog.plain_text import plain, shown
 
-_COUNT = re.compile(r"(\d+)/(\d+)$")
-_MEMORY = re.compile(r"([\d.]+)([GM])$")
+_COUNT = re.compile(r"(\d{1,9})/(\d{1,9})$")
+_MEMORY = re.compile(r"(\d{1,9}(?:\.\d*)?)([GM])$")
 _COMPLETED = re.compile(r"\d+ epochs completed in ")
 _NAMES_BEFORE = 2  # Epoch, GPU_mem
 _NAMES_AFTER = 2  # Instances, Size

@@ -24,7 +24,7 @@ _OLD_HEADER = re.compile(r"^ *Epoch +gpu_mem +box +obj +cls ", re.MULTILINE)
 _HEADER = re.compile(r"^ *Epoch +GPU_mem +box_loss +(?:obj_loss|cls_loss +dfl_loss)", re.MULTILINE)
 _ZERO_BASED = re.compile(r"^ *0/\d+ +[\d.]+G ", re.MULTILINE)
 _ARGUMENT = re.compile(r"(\w+)=('[^']*'|\[[^\]]*\]|[^,\s)]+)")
-_STARTING = re.compile(r"Starting training for (\d+) epochs")
+_STARTING = re.compile(r"Starting training for (\d{1,9}) epochs")
 _SAVE = re.compile(r"Logging results to (.+)$")
 
 

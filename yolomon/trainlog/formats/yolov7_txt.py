@@ -18,7 +18,7 @@ from yolomon.trainlog.formats.base import BrokenLine, Head
 from yolomon.trainlog.formats.numbers import number, sane_map
 from yolomon.trainlog.plain_text import plain, shown
 
-_ROW = re.compile(r"\s*(\d+)/(\d+)\s+([\d.]+)([GM])\s+(.+?)\s*$")
+_ROW = re.compile(r"\s*(\d{1,9})/(\d{1,9})\s+(\d{1,9}(?:\.\d*)?)([GM])\s+(.+?)\s*$")
 _RESULTS = 7  # P, R, mAP50, mAP50-95, then three validation losses
 _LEAST = 4 + 2 + _RESULTS  # box, obj, cls, total; labels, size
 

@@ -24,12 +24,12 @@ from yolomon.trainlog.plain_text import plain, shown
 from yolomon.trainlog.timestamps import place_in_time
 
 _STAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(\.\d+)?\s*\| *(\w+) *\| *\S+ - (.*)$")
-_ITERATION = re.compile(r"epoch: (\d+)/(\d+), iter: (\d+)/(\d+), (.*)$")
+_ITERATION = re.compile(r"epoch: (\d{1,9})/(\d{1,9}), iter: (\d{1,9})/(\d{1,9}), (.*)$")
 _ETA = re.compile(r",? *ETA: ((?:\d+ days?, )?[\d:]+)")
 _PAIR = re.compile(r"([\w ]+): (-?[\d.]+(?:e[+-]?\d+)?|nan|-?inf)(s|Mb|Gb)?(?:, |$)")
 _EXPERIMENT = re.compile(r"│ *(\w+) *│ *(.*?) *│")
 _ARGUMENT = re.compile(r"(\w+)=('[^']*'|[^,\s)]+)")
-_START_EPOCH = re.compile(r"---> start train epoch(\d+)")
+_START_EPOCH = re.compile(r"---> start train epoch(\d{1,9})")
 _MIB = 2**20
 
 
