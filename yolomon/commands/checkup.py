@@ -1,0 +1,29 @@
+"""`yolomon doctor`: the checks, one a line, each with its remedy."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import msgspec
+
+from yolomon.doctor import run_checks, worst
+from yolomon.messages import Translate
+
+_COLORS = {"PASS": "green", "WARN": "yellow", "FAIL": "red"}
+
+
+def print_checks(log: str | None, tr: Translate, *, as_json: bool) -> int:
+    """Print all checks. Returns the exit status: 1 when one fails, else 0."""
+    checks = run_checks(log)
+    for check in checks:
+        detail, remedy = tr(check.detail), None if check.remedy is None else tr(check.remedy)
+        if as_json:
+            body = {"name": check.name, "status": check.status, "detail": detail, "remedy": remedy}
+            sys.stdout.buffer.write(msgspec.json.encode(body) + b"\n")
+            continue
+        click.echo(f"{click.style(check.status, fg=_COLORS[check.status])}  {check.name}: {detail}")
+        if remedy is not None:
+            click.echo(f"      -> {remedy}")
+    sys.stdout.buffer.flush()
+    return 1 if worst(checks) == "FAIL" else 0

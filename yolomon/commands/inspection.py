@@ -1,0 +1,25 @@
+"""`yolomon inspect LOG`: what was recognised, as text or as one JSON object."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from yolomon.messages import Translate
+from yolomon.trainlog.inspect import InspectError, inspect
+
+
+def print_inspection(log: str, tr: Translate, *, as_json: bool) -> int:
+    """Print it. Returns the exit status: 0 read, 2 could not be read or is no log that is known."""
+    try:
+        found = inspect(log)
+    except InspectError as error:
+        click.echo(f"yolomon: {log}: {tr(error.message)}", err=True)
+        return 2
+    if as_json:
+        sys.stdout.buffer.write(found.encode() + b"\n")
+        sys.stdout.buffer.flush()
+    else:
+        click.echo(found.text(tr))
+    return 0
