@@ -9,6 +9,7 @@ from yolomon.history.machine import GpuHistory, HostHistory, Processes, ProcessH
 from yolomon.history.table import Bucket, Table
 from yolomon.history.training import RankHistory, TrainHistory
 from yolomon.model import (
+    CurveBlock,
     GpuEvent,
     GpuInfo,
     Header,
@@ -57,6 +58,8 @@ class History:
                 self.processes.add(ts, item.processes)
         elif isinstance(item, TrainRecord):
             self.train.add(item)
+        elif isinstance(item, CurveBlock):
+            self.train.add_block(item)
         elif isinstance(item, LogStatus):
             self.train.logs[item.source] = item
         elif isinstance(item, SourceStatus):
@@ -80,10 +83,14 @@ class History:
             self.host_info = header.host
         for info in header.gpus:
             known = self.gpus.get(info.uuid)
+            placeholder = f"index-{info.index}"  # of a GPU that could not tell its UUID until now
+            if info.uuid != placeholder:
+                unnamed = self.gpus.pop(placeholder, None)
+                known = known or unnamed
             if known is None:
-                self.gpus[info.uuid] = GpuHistory(info)
-            else:
-                known.info = info
+                known = GpuHistory(info)
+            known.info = info
+            self.gpus[info.uuid] = known
             self.uuid_of[info.index] = info.uuid
 
     def _gpu(self, index: int) -> GpuHistory:

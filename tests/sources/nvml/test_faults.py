@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from tests.fake_nvml.fake import FakeNvml
 from tests.sources.nvml.conftest import Collected, Watch
+from yolomon.history import History
 from yolomon.messages import english
 from yolomon.model import GpuEvent, Header, SourceStatus, Telemetry
 from yolomon.sources.nvml import NvmlSource
@@ -71,6 +73,38 @@ def test_a_gpu_lost_from_the_start_is_named_by_the_kernel(
         (0, "GPU-aaa", "NVIDIA H200"),
         (1, "GPU-bbb", "NVIDIA H200"),
     ]
+
+
+def test_a_gpu_that_could_not_tell_its_uuid_is_one_gpu_in_the_history(nvml: FakeNvml, tmp_path: Path) -> None:
+    nvml.play("system gpus 2", "gpu 1 lost")
+    source, seen, history = (
+        NvmlSource(interval_seconds=0.05, retry_seconds=0.2, root=tmp_path),
+        Collected(),
+        History(),
+    )
+    source.start(seen)
+    seen.sample(1, lambda s: s.state == "lost")
+    nvml.play("system gpus 2", "gpu 1 uuid GPU-late")
+    seen.sample(1, lambda s: s.state == "ok")
+    source.stop(3.0)
+    for item in seen.items:
+        history.add(item)
+    assert [(gpu.info.index, gpu.info.uuid[-4:]) for gpu in history.by_index()] == [(0, "0000"), (1, "late")]
+
+
+def test_reading_that_breaks_is_told_and_begins_anew(nvml: FakeNvml, watch: Watch) -> None:
+    breaks = iter([False] * 4 + [True])
+
+    def clock() -> float:
+        if threading.current_thread().name == "yolomon-nvml" and next(breaks, False):
+            raise OverflowError("the clock broke")
+        return time.time()
+
+    seen = watch(clock=clock, retry_seconds=0.05)
+    status = seen.first(SourceStatus, lambda s: not s.ok)
+    assert status.cause is not None and "the clock broke" in english(status.cause)
+    since = len(seen.items)
+    assert seen.sample(0, lambda s: s.state == "ok", since).power_watts is not None
 
 
 # ------------------------------------------------------------ a GPU hangs
