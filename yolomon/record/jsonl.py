@@ -88,7 +88,7 @@ class Recorder:
         try:
             if mode == "new" and self.path.exists() and (not self.path.is_file() or self.path.stat().st_size):
                 raise RecorderError(
-                    msg("{path} exists already; choose another name or --overwrite", path=str(self.path))
+                    msg("{path} exists already; choose another name or remove it", path=str(self.path))
                 )
             flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (os.O_TRUNC if mode == "overwrite" else 0)
             file = os.open(self.path, flags, 0o644)
