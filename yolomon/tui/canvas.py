@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
@@ -13,6 +12,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from yolomon.tui import theme
+from yolomon.tui.words import cells_of
 
 Span = tuple[str, str]  # text and the name of its ink
 Line = list[Span]
@@ -63,11 +63,23 @@ class Canvas(Widget):
         segments = [Segment(text, inks[ink]) for text, ink in line]
         return Strip(segments).adjust_cell_length(width, inks["text"])
 
-    def cells(self, y: int, start: int, end: int) -> Strip:
+    def cells(self, y: int, start: int, end: int) -> Iterable[Segment]:
         """The cells of a row as they go to the terminal, colour filters applied."""
         strip = self.render_line(y)
-        if start > 0 or end < strip.cell_length:
-            strip = strip.crop(start, end)
+        place = 0
+        found: list[Segment] = []
+        for segment in strip:  # mostly whole segments are asked for: cheaper than `Strip.crop`
+            if place >= end:
+                break
+            width = cells_of(segment.text)
+            if place >= start and place + width <= end:
+                found.append(segment)
+            elif place + width > start:
+                return self._filtered(strip.crop(start, end))
+            place += width
+        return self._filtered(Strip(found)) if self.app.no_color else found
+
+    def _filtered(self, strip: Strip) -> Strip:
         for line_filter in self.get_line_filters():
             strip = strip.apply_filter(line_filter, self._background())
         return strip
@@ -112,9 +124,9 @@ def differences(old: Line, new: Line, width: int) -> list[tuple[int, int]]:
         found: list[tuple[int, int]] = []
         x = 0
         for before, after in zip(old, new, strict=True):
-            cells = cell_len(after[0])
+            cells = cells_of(after[0])
             if before != after:
-                if cell_len(before[0]) != cells:
+                if cells_of(before[0]) != cells:
                     found = []
                     break
                 if found and found[-1][0] + found[-1][1] == x:
@@ -127,22 +139,22 @@ def differences(old: Line, new: Line, width: int) -> list[tuple[int, int]]:
     first = 0
     x = 0
     while first < len(old) and first < len(new) and old[first] == new[first]:
-        x += cell_len(new[first][0])
+        x += cells_of(new[first][0])
         first += 1
     tail = 0
-    end_old = sum(cell_len(text) for text, _ in old)
-    end_new = sum(cell_len(text) for text, _ in new)
+    end_old = sum(cells_of(text) for text, _ in old)
+    end_new = sum(cells_of(text) for text, _ in new)
     end = max(end_old, end_new)
     if end_old == end_new:
         while tail < len(old) - first and tail < len(new) - first and old[-1 - tail] == new[-1 - tail]:
             tail += 1
-            end -= cell_len(new[-tail][0])
+            end -= cells_of(new[-tail][0])
     return [(x, max(0, min(end, width) - x))] if x < width else []
 
 
 def width_of(line: Line) -> int:
     """Cells of a line."""
-    return sum(cell_len(text) for text, _ in line)
+    return sum(cells_of(text) for text, _ in line)
 
 
 def fill(line: Line, width: int, ink: str = "text") -> Line:

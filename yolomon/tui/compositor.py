@@ -14,13 +14,14 @@ from typing import Any
 from rich.color import Color, ColorSystem
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.control import Control
+from rich.segment import Segment
 from rich.style import Style
 from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate
 from textual.geometry import Region
 from textual.screen import Screen
-from textual.strip import Strip
 
 from yolomon.tui.canvas import Canvas
+from yolomon.tui.words import cells_of
 
 _ATTRIBUTES = (
     ("bold", "1"),
@@ -32,6 +33,7 @@ _ATTRIBUTES = (
     ("strike", "9"),
 )
 Codes = tuple[str, str, str]
+Piece = tuple[int, int, Iterable[Segment]]
 _RESET: Codes = ("", "", "")
 
 
@@ -77,15 +79,15 @@ def transition(before: Codes, after: Codes) -> str:
     return f"\x1b[{';'.join(parts)}m"
 
 
-def written(pieces: Iterable[tuple[int, int, Strip]], system: ColorSystem | None) -> str:
+def written(pieces: Iterable[Piece], system: ColorSystem | None) -> str:
     """The bytes for pieces of lines (y, x, cells): moves where needed, colours where they differ."""
     out: list[str] = []
     style: Codes = _RESET
     at = (-1, -1)
-    for y, x, strip in pieces:
+    for y, x, segments in pieces:
         if at != (y, x):
             out.append(f"\x1b[{y + 1};{x + 1}H")
-        for text, segment_style, control in strip:
+        for text, segment_style, control in segments:
             if control:
                 continue
             codes = style_codes(segment_style, system)
@@ -93,7 +95,8 @@ def written(pieces: Iterable[tuple[int, int, Strip]], system: ColorSystem | None
                 out.append(transition(style, codes))
                 style = codes
             out.append(text)
-        at = (y, x + strip.cell_length)
+            x += cells_of(text)
+        at = (y, x)
     if style != _RESET:
         out.append("\x1b[0m")
     return "".join(out)
@@ -106,7 +109,7 @@ class SparingUpdate(ChopsUpdate):
         """The update as text for the terminal."""
         return written(self._pieces(), console._color_system)
 
-    def _pieces(self) -> Iterator[tuple[int, int, Strip]]:
+    def _pieces(self) -> Iterator[Piece]:
         for y, x1, x2 in self.spans:
             for end, (x, strip) in zip(self.chop_ends[y], self.chops[y].items(), strict=False):
                 if strip is None or x >= x2 or end <= x1:
@@ -120,7 +123,7 @@ class SparingUpdate(ChopsUpdate):
 class DirectUpdate(CompositorUpdate):
     """Pieces of lines at their places, taken straight from the widgets."""
 
-    def __init__(self, pieces: list[tuple[int, int, Strip]]) -> None:
+    def __init__(self, pieces: list[Piece]) -> None:
         self.pieces = pieces
 
     def render_segments(self, console: Console) -> str:
@@ -129,9 +132,9 @@ class DirectUpdate(CompositorUpdate):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The same for a console that wants segments (a recorded or web session)."""
-        for y, x, strip in self.pieces:
+        for y, x, segments in self.pieces:
             yield Control.move_to(x, y).segment
-            yield from strip
+            yield from segments
 
 
 class SparingCompositor(Compositor):
@@ -163,7 +166,7 @@ class SparingCompositor(Compositor):
             return None
         screen = self.size.region
         regions = [found for region in self._dirty_regions if (found := region.intersection(screen))]
-        pieces: list[tuple[int, int, Strip]] = []
+        pieces: list[Piece] = []
         for y, x1, x2 in self._regions_to_spans(regions):
             covered = 0
             for region, canvas in canvases:

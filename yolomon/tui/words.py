@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 import unicodedata
+from functools import lru_cache
 
 from rich.cells import cell_len, set_cell_size
 
@@ -11,6 +13,20 @@ from yolomon.messages import Translate
 
 _UNITS = "BKMGTP"
 MISSING = "–"
+# ASCII, Latin-1 letters and signs, arrows, box drawing, blocks, braille: one cell each.
+_NARROW = re.compile(
+    "[\\u0020-\\u007e\\u00a1-\\u00ac\\u00ae-\\u02af\\u2010-\\u2027\\u2190-\\u21ff\\u2212\\u2500-\\u259f\\u2800-\\u28ff]*"
+).fullmatch
+
+
+def cells_of(text: str) -> int:
+    """How many cells a text takes; quick for what graphs and frames are made of."""
+    return len(text) if text.isascii() or text.isspace() else _cells_of(text)
+
+
+@lru_cache(maxsize=4096)
+def _cells_of(text: str) -> int:
+    return len(text) if _NARROW(text) else cell_len(text)
 
 
 def plain(text: str) -> str:

@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from functools import lru_cache
+from math import ceil, floor, log10
 from typing import Any
 
 from yolomon.history import Curve, History
@@ -15,7 +16,7 @@ from yolomon.tui.view import Frame
 from yolomon.tui.widgets.box import bottom_edge, inside, top_edge
 from yolomon.tui.words import fit, number, plain
 
-REDRAW_SECONDS = 5.0
+REDRAW_SECONDS = 10.0
 POINTS = 300
 INKS = ("work", "data", "memory", "power", "heat", "wait")
 _PIECE = re.compile(r"(\x1b\[[0-9;]*m)|([^\x1b\n]+)")
@@ -186,19 +187,45 @@ def _points(curve: Curve) -> tuple[tuple[float, ...], tuple[float, ...]]:
 def plot_rows(
     series: tuple[tuple[tuple[float, ...], tuple[float, ...]], ...], width: int, height: int, glyphs: Glyphs
 ) -> list[Line]:
-    """Plotext's rows in our inks. Empty lines while plotext is being loaded."""
+    """Plotext's rows in our inks, with axes left and below. Empty lines while plotext is being loaded."""
     if _plotext is None:
         return [[] for _ in range(height)]
     plotext = _plotext
     figure = plotext.figure
     figure.clear()
     figure.plot_size(width, height)
-    marker = "dot" if glyphs.style == "ascii" else "braille"
+    figure.axes(False, axis="x", side="upper")
+    figure.axes(False, axis="y", side="right")
+    least_x, most_x = min(xs[0] for xs, _ in series), max(xs[-1] for xs, _ in series)
+    low, high = min(min(ys) for _, ys in series), max(max(ys) for _, ys in series)
+    if low == high:
+        low, high = low - abs(low) * 0.1 - 1e-9, high + abs(high) * 0.1 + 1e-9
+    if most_x <= least_x:
+        most_x = least_x + 1
+    y_ruler, x_ruler = figure.ruler("y", "left"), figure.ruler("x", "lower")
+    y_ruler.lim(low, high)
+    x_ruler.lim(least_x, most_x)
+    y_values = nice_ticks(low, high, max(2, min(6, height // 3)))
+    y_ruler.ticks(y_values, [f"{value:g}" for value in y_values])
+    x_values = nice_ticks(least_x, most_x, max(2, width // 14))
+    x_ruler.ticks(x_values, [f"{value:g}" for value in x_values])
     for place, (xs, ys) in enumerate(series):
-        symbol = "*" if marker == "dot" else "braille"
+        symbol = "*" if glyphs.style == "ascii" else "braille"
         figure.draw(figure.signal(list(xs), list(ys), marker=plotext.marker(symbol, place + 1)).lines())
     text = figure.build().string()
     return [_inked(row, glyphs) for row in text.rstrip("\n").split("\n")][:height]
+
+
+def nice_ticks(low: float, high: float, count: int) -> list[float]:
+    """At most about `count` round numbers (1, 2 or 5 times a power of ten) within the bounds."""
+    span = high - low
+    if not span > 0 or count < 1:
+        return [low]
+    power = 10.0 ** floor(log10(span / count))
+    step = next((power * factor for factor in (1, 2, 5, 10) if span / (power * factor) <= count), power * 10)
+    first = ceil(low / step - 1e-9)
+    last = floor(high / step + 1e-9)
+    return [round(place * step, 12) for place in range(first, last + 1)] or [low]
 
 
 def _inked(row: str, glyphs: Glyphs) -> Line:
