@@ -9,7 +9,7 @@ NAMES = ("disc", "square")
 
 
 def draw_dataset(folder: Path, *, train: int = 24, val: int = 8, size: int = 160, seed: int = 0) -> Path:
-    """Draw `train` and `val` images of `size` pixels into `folder` and hand back the path of its data.yaml."""
+    """Draw images of `size` pixels into `folder` and hand back the path of its data.yaml."""
     from PIL import Image, ImageDraw
 
     chance = random.Random(seed)

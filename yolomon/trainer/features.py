@@ -182,12 +182,8 @@ class FeatureMonitor:
         for name, module in self._visible.items():
             self._handles[name] = module.register_forward_hook(self._layer_hook(name))
         if self._watch_optimizer:
-            torch = sys.modules.get("torch")
-            register = getattr(
-                getattr(getattr(torch, "optim", None), "optimizer", None),
-                "register_optimizer_step_pre_hook",
-                None,
-            )
+            optimizers = sys.modules.get("torch.optim.optimizer")
+            register = getattr(optimizers, "register_optimizer_step_pre_hook", None)
             if register is None:  # torch before 2.1
                 self._watch_optimizer = False
                 self._say("gradient norms are missing: this torch cannot tell of an optimizer's step")
