@@ -8,7 +8,8 @@ It is stitched together from four real runs on H200s and says so in its header a
    beside readings of GPU 1 out of `ddp_healthy`: training ones while GPU 0 trains, waiting ones while it
    saves. Host and processes are those of `ddp_healthy`; rank 1's steps are those of rank 0.
 
-The losses, learning rate and metrics are those of one whole run, `healthy_long`, one of its epochs an epoch.
+The losses, learning rate and metrics are those of one whole run, `healthy_long`, one of its epochs an epoch,
+as far as the memory lasts: the last epochs of its 44 would come after GPU 0 is full.
 Memory levels are joined at the seams by a constant; counters go on.
 """
 
@@ -38,7 +39,7 @@ from yolomon.trainlog.formats.base import Head
 from yolomon.trainlog.formats.registry import recognise
 
 STITCHED = "Demo: stitched together from recordings of four real training runs on NVIDIA H200"
-HEALTHY_ROUNDS = 7
+HEALTHY_ROUNDS = 6
 STRAGGLER_ROUNDS = 5
 LEAK_ROUNDS = 3
 LEAD_IN_SECONDS = 3.0
