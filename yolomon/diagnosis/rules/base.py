@@ -9,6 +9,7 @@ import msgspec
 
 from yolomon.diagnosis.job import Job
 from yolomon.diagnosis.phases import Phases
+from yolomon.diagnosis.seconds import Seconds
 from yolomon.diagnosis.thresholds import Thresholds
 from yolomon.history import History
 from yolomon.messages import Message
@@ -32,7 +33,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     remedy: Message
     evidence: dict[str, float | str | None] = msgspec.field(default_factory=dict)
     signals: tuple[str, ...] = ()
-    explains: tuple[str, ...] = ()  # codes hidden while this one stands (same target, or any for "run")
+    explains: tuple[str, ...] = ()  # codes hidden while this one stands (same target, or any for "run");
+    # "code@*" hides that code whatever its target
     confidence: str = "high"
     unseen: tuple[Message, ...] = ()
     raise_after_seconds: float = 0.0
@@ -47,6 +49,7 @@ class View(msgspec.Struct):
     job: Job
     phases: Phases
     thresholds: Thresholds
+    seconds: Seconds = msgspec.field(default_factory=Seconds)  # per-second means of each GPU
 
 
 class Rule(Protocol):

@@ -1,0 +1,351 @@
+"""data-starvation: the GPU waits for input. bursty-load and gpu-underused: little work, of other kinds."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from statistics import median
+from typing import ClassVar
+
+import msgspec
+
+from yolomon.diagnosis.rules.base import Claim, View
+from yolomon.diagnosis.rules.bottleneck import find_bottleneck
+from yolomon.diagnosis.statistics import quantile
+from yolomon.diagnosis.thresholds import declare
+from yolomon.messages import Message, msg
+from yolomon.model import Item
+from yolomon.units import gibibytes
+
+SHARE = declare("data-starvation.share", 0.30, "share", "of the step time spent waiting for data, sustained")
+CLEAR_SHARE = declare("data-starvation.clear-share", 0.20, "share", "below which it is over")
+SECONDS = declare("data-starvation.seconds", 30.0, "s", "of steps looked at")
+BUSY = declare(
+    "data-starvation.busy-percent", 35.0, "%", "busy GPU time below which telemetry alone can tell"
+)
+BURST_SHARE = declare("bursty-load.idle-share", 0.10, "share", "of training seconds with an idle GPU")
+UNDERUSED = declare("gpu-underused.busy-percent", 50.0, "%", "busy GPU time below which a GPU is underused")
+LEAST_SECONDS = 6.0
+LEAST_BATCHES = 6
+
+
+class _Share(msgspec.Struct, frozen=True):
+    rank: int
+    share: float
+    data_seconds: float  # a step
+    step_seconds: float
+    batches: int
+    seconds: float
+    onset_ts: float
+
+
+class DataStarvation:
+    """Waiting for input as a share of step time, where the stream has data_time; else by telemetry.
+
+    The first batch of each epoch is left out (workers start then), and so are the first steps. Without
+    data_time a GPU must be mostly idle while training AND the loader's processes, the trainer's one core or
+    the disk must be at their limit. Fooled by: a small model (its data_time is near 0: gpu-underused), a
+    first epoch that fills the page cache (then it ends by itself), asynchronous steps that hide waiting.
+    """
+
+    codes: ClassVar[tuple[str, ...]] = ("data-starvation", "bursty-load", "gpu-underused")
+
+    def __init__(self) -> None:
+        self._active: set[int] = set()
+
+    def observe(self, item: Item, view: View) -> None:
+        """Needs nothing but the history."""
+
+    def check(self, view: View) -> Iterable[Claim]:
+        """Claims for each starving GPU (or the run), else for those that do little."""
+        if not view.phases.known:
+            return []
+        shares = [s for rank in view.phases.ranks if (s := _share(view, rank)) is not None]
+        starving = [
+            s for s in shares if s.share >= view.thresholds[CLEAR_SHARE if s.rank in self._active else SHARE]
+        ]
+        self._active = {s.rank for s in starving}
+        if starving:
+            return self._say(view, shares, starving)
+        last = view.phases.last_batch_ts()
+        if last is None or view.now_ts - last > 10:
+            return []
+        claims: list[Claim] = []
+        for index in view.job.gpu_indices:
+            rank = view.job.rank_of(index)
+            told = next((s for s in shares if s.rank == rank), None)
+            claim = (_by_telemetry(view, index, rank) if told is None else None) or _bursty(view, index, told)
+            claim = claim or _underused(view, index, told)
+            if claim is not None:
+                claims.append(claim)
+        return claims
+
+    def _say(self, view: View, shares: list[_Share], starving: list[_Share]) -> list[Claim]:
+        several = view.job.size > 1 or len(shares) > 1
+        if several and len(starving) == len(shares):
+            worst = max(starving, key=lambda s: s.share)
+            return [_claim(view, "run", worst, len(starving))]
+        claims = []
+        for share in starving:
+            index = view.job.gpu_of(share.rank)
+            target = f"gpu{index}" if index is not None else "run"
+            claims.append(_claim(view, target, share, 1))
+        return claims
+
+
+def _share(view: View, rank: int) -> _Share | None:
+    history = view.history.train.ranks.get(rank)
+    if history is None or view.phases.ranks[rank].batches < LEAST_BATCHES:
+        return None
+    window = view.thresholds[SECONDS]
+    data = step = 0.0
+    count = 0
+    onset: float | None = None
+    open_onset = True
+    newest: float | None = None
+    for record in reversed(history.batches):
+        roles = record.roles
+        if roles.data_seconds is None or not roles.step_seconds or record.batch == 1 or record.backlog:
+            continue
+        newest = record.ts if newest is None else newest
+        inside = count < 4 * LEAST_BATCHES or step < window
+        if inside:
+            data += min(roles.data_seconds, roles.step_seconds)
+            step += roles.step_seconds
+            count += 1
+        if open_onset:
+            if roles.data_seconds >= 0.15 * roles.step_seconds:
+                onset = record.ts - roles.step_seconds
+            elif not inside:
+                open_onset = False
+        elif not inside:
+            break
+    if (
+        count < LEAST_BATCHES
+        or step < LEAST_SECONDS
+        or newest is None
+        or view.now_ts - newest > max(60.0, 3 * window)
+    ):
+        return None
+    return _Share(
+        rank, data / step, data / count, step / count, count, step, onset if onset is not None else newest
+    )
+
+
+def _claim(view: View, target: str, share: _Share, ranks: int) -> Claim:
+    since = max(view.now_ts - 30, share.onset_ts)
+    pid = view.job.pid_of(share.rank)
+    found = find_bottleneck(view, pid, since)
+    percent = 100 * share.share
+    first = view.phases.leader
+    cold = first is not None and first.epochs_done == 0 and found.where in ("disk", "unknown")
+    summary: Message
+    if target == "run":
+        summary = msg(
+            "all {count} ranks wait for input {share:.0f} % of each step ({data:.2f} of {step:.2f} s)",
+            count=ranks,
+            share=percent,
+            data=share.data_seconds,
+            step=share.step_seconds,
+        )
+    else:
+        summary = msg(
+            "{gpu} waits for input {share:.0f} % of each step ({data:.2f} of {step:.2f} s)",
+            gpu=target.upper().replace("GPU", "GPU "),
+            share=percent,
+            data=share.data_seconds,
+            step=share.step_seconds,
+        )
+    index = view.job.gpu_of(share.rank)
+    means = None if index is None else view.seconds.training_means(index, view.phases, view.now_ts, 20.0)
+    return Claim(
+        code="data-starvation",
+        target=target,
+        severity="warning",
+        onset_ts=share.onset_ts,
+        summary=summary,
+        cause=found.cause,
+        remedy=found.remedy,
+        evidence={
+            "data_share_percent": round(percent, 1),
+            "data_seconds_per_step": round(share.data_seconds, 3),
+            "step_seconds": round(share.step_seconds, 3),
+            "steps": share.batches,
+            "gpu_busy_percent": None
+            if means is None or means.busy_percent is None
+            else round(means.busy_percent, 1),
+            "bottleneck": found.where,
+            **found.evidence,
+        },
+        signals=("utilization_percent", "data_seconds", "step_seconds"),
+        explains=("gpu-underused@*", "bursty-load@*", "load-imbalance", "slowdown"),
+        confidence="medium" if cold else "high",
+        unseen=(msg("the first epoch may only be filling the page cache"),) if cold else (),
+        raise_after_seconds=3.0,
+        clear_after_seconds=15.0,
+    )
+
+
+def _by_telemetry(view: View, index: int, rank: int | None) -> Claim | None:
+    """No data_time in the log: an idle GPU while the loader or the disk is at its limit."""
+    if view.job.size > 1 and len(view.phases.ranks) < view.job.size:
+        peers = [i for i in view.job.gpu_indices if i != index]
+        busy = [
+            m.busy_percent
+            for i in peers
+            if (m := view.seconds.training_means(i, view.phases, view.now_ts, 20.0)) is not None
+            and m.busy_percent
+        ]
+        if busy and max(busy) > 60:
+            return None  # the others spin: a straggler, whatever holds it
+    means = view.seconds.training_means(index, view.phases, view.now_ts, 20.0)
+    if means is None or means.busy_percent is None or means.seconds < 15 or view.now_ts - means.last_ts > 30:
+        return None
+    if means.busy_percent >= view.thresholds[BUSY]:
+        return None
+    pid = None if rank is None else view.job.pid_of(rank)
+    found = find_bottleneck(view, pid, view.now_ts - 30)
+    trainer = found.evidence["trainer_cpu_percent"]
+    pinned = isinstance(trainer, float) and trainer >= 80
+    if found.where in ("unknown", "main-process") or (found.where == "workers-0" and not pinned):
+        return None
+    return Claim(
+        code="data-starvation",
+        target=f"gpu{index}",
+        severity="warning",
+        onset_ts=means.first_ts,
+        summary=msg(
+            "GPU {gpu} is busy only {busy:.0f} % of the time while the input is at its limit",
+            gpu=index,
+            busy=means.busy_percent,
+        ),
+        cause=found.cause,
+        remedy=found.remedy,
+        evidence={
+            "gpu_busy_percent": round(means.busy_percent, 1),
+            "power_watts": None if means.power_watts is None else round(means.power_watts, 1),
+            "window_seconds": round(means.seconds, 1),
+            "bottleneck": found.where,
+            **found.evidence,
+        },
+        signals=("utilization_percent", "power_watts"),
+        explains=("gpu-underused", "bursty-load"),
+        confidence="medium",
+        unseen=(msg("the log has no data time: told from the GPU and the loader's processes"),),
+        raise_after_seconds=5.0,
+        clear_after_seconds=20.0,
+    )
+
+
+def _bursty(view: View, index: int, told: _Share | None) -> Claim | None:
+    """Idle seconds between busy ones, within epochs, regularly, for two minutes."""
+    rows = view.seconds.training_rows(index, view.phases, view.now_ts, 240.0)
+    busy = [row.busy_percent for row in rows if row.busy_percent is not None]
+    if len(busy) < 90 or view.now_ts - rows[-1].end_ts > 30:
+        return None
+    idle = [value < 10 for value in busy]
+    share = sum(idle) / len(busy)
+    gaps = sum(1 for a, b in itertools.pairwise(idle) if b and not a)
+    if share < view.thresholds[BURST_SHARE] or share > 0.7 or gaps < 6 or quantile(busy, 0.95) < 70:
+        return None
+    halves = [sum(part) for part in (idle[: len(idle) // 2], idle[len(idle) // 2 :])]
+    if min(halves) < 0.3 * max(halves):
+        return None  # it settles: warm-up, kernels tuned for new sizes
+    return Claim(
+        code="bursty-load",
+        target=f"gpu{index}",
+        severity="warning",
+        onset_ts=next(row.start_ts for row in rows if row.busy_percent is not None and row.busy_percent < 10),
+        summary=msg(
+            "GPU {gpu} works in bursts: {gaps} idle gaps in {seconds} s of training, {share:.0f} "
+            "% of the time",
+            gpu=index,
+            gaps=gaps,
+            seconds=len(busy),
+            share=100 * share,
+        ),
+        cause=msg("steps come in groups with pauses between them, not from validation or saving"),
+        remedy=msg(
+            "look for work between steps: uneven loading (more workers, larger prefetch), "
+            "logging, plots, changing image sizes"
+        ),
+        evidence={
+            "idle_percent_of_training": round(100 * share, 1),
+            "gaps": gaps,
+            "training_seconds": len(busy),
+            "data_share_percent": None if told is None else round(100 * told.share, 1),
+        },
+        signals=("utilization_percent",),
+        explains=("gpu-underused",),
+        confidence="medium",
+        raise_after_seconds=30.0,
+        clear_after_seconds=60.0,
+    )
+
+
+def _underused(view: View, index: int, told: _Share | None) -> Claim | None:
+    """Sustained low real work with no cause found."""
+    means = view.seconds.training_means(index, view.phases, view.now_ts, 60.0, within_seconds=300.0)
+    if means is None or means.busy_percent is None or means.seconds < 55 or view.now_ts - means.last_ts > 30:
+        return None
+    if means.busy_percent >= view.thresholds[UNDERUSED]:
+        return None
+    gpu = view.history.gpu(index)
+    used = None if gpu is None or gpu.sample is None else gpu.sample.memory_used_bytes
+    total = None if gpu is None else gpu.info.memory_total_bytes
+    run = view.history.train.run
+    batch = run.batch_size
+    room = used is not None and total is not None and used < 0.5 * total
+    remedy: Message
+    if room and batch is not None and batch > 0:
+        remedy = msg(
+            "batch {batch:.0f} uses {used} of {total} and the GPU is {busy:.0f} % busy: try "
+            "batch=-1 or a larger batch",
+            batch=batch,
+            used=gibibytes(used, 0),
+            total=gibibytes(total, 0),
+            busy=means.busy_percent,
+        )
+    elif room:
+        remedy = msg(
+            "{used} of {total} are used: try a larger batch",
+            used=gibibytes(used, 0),
+            total=gibibytes(total, 0),
+        )
+    else:
+        remedy = msg(
+            "a larger model, image size or batch would use more of this GPU; compile=True shortens launches"
+        )
+    step = [r.roles.step_seconds for t in view.history.train.ranks.values() for r in list(t.batches)[-30:]]
+    steps = [s for s in step if s is not None and s == s]
+    return Claim(
+        code="gpu-underused",
+        target=f"gpu{index}",
+        severity="info",
+        onset_ts=means.first_ts,
+        summary=msg(
+            "GPU {gpu} is busy only {busy:.0f} % of the time, and nothing holds it up",
+            gpu=index,
+            busy=means.busy_percent,
+        ),
+        cause=msg("the work of a step is small for this GPU"),
+        remedy=remedy,
+        evidence={
+            "busy_percent": round(means.busy_percent, 1),
+            "sm_active_percent": None
+            if means.sm_active_percent is None
+            else round(means.sm_active_percent, 1),
+            "memory_used_bytes": used,
+            "memory_total_bytes": total,
+            "batch_size": batch,
+            "step_seconds": round(median(steps), 3) if steps else None,
+            "data_share_percent": None if told is None else round(100 * told.share, 1),
+        },
+        signals=("utilization_percent",),
+        confidence="high" if told is not None else "medium",
+        unseen=()
+        if told is not None
+        else (msg("the log has no data time: waiting for input cannot be ruled out"),),
+        raise_after_seconds=30.0,
+        clear_after_seconds=60.0,
+    )

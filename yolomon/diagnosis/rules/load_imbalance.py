@@ -1,0 +1,428 @@
+"""load-imbalance: GPUs of ONE job that do unequal work, or one that makes the others wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from statistics import median
+from typing import ClassVar
+
+from yolomon.diagnosis.rules.base import Claim, View
+from yolomon.diagnosis.seconds import Means
+from yolomon.diagnosis.thresholds import declare
+from yolomon.messages import Message, msg
+from yolomon.model import Item
+from yolomon.units import duration, gibibytes
+
+POINTS = declare(
+    "load-imbalance.busy-points",
+    20.0,
+    "points",
+    "busy time of a GPU below that of all its peers; healthy ranks differ by up to 10",
+)
+POINTS_COARSE = declare(
+    "load-imbalance.utilization-points",
+    25.0,
+    "points",
+    "the same where only NVML's utilization is there (60 s means of healthy ranks differ by up to 15)",
+)
+RATIO = declare(
+    "load-imbalance.busy-ratio",
+    0.75,
+    "share",
+    "busy time of the slow GPU over its peers' at most this (NVRx calls a rank below 0.75 a straggler)",
+)
+SECONDS = declare(
+    "load-imbalance.seconds", 8.0, "s", "training time looked at with GPM or the driver's samples"
+)
+MEMORY_SHARE = declare(
+    "load-imbalance.memory-share", 0.15, "share", "difference of memory within a job over its median"
+)
+DATA_POINTS = declare("load-imbalance.data-points", 0.2, "share", "data time of one rank above the others'")
+WAITS = ("busy_percent", "sm_active_percent", "utilization_percent")
+
+
+class LoadImbalance:
+    """Compares the GPUs of one job while all its ranks train.
+
+    In a collective the rank that waits spins: its GPU shows a kernel all the time, with hardly any work.
+    So the GPU that is busy LESS is the one the others wait for. Power and tensor activity do not tell: all do
+    the same number of steps. Validation, checkpoint and epoch turn are left out: there the ranks differ
+    rightly. Fooled by: GPUs of different models, other users' jobs, ranks that log nothing.
+    """
+
+    codes: ClassVar[tuple[str, ...]] = ("load-imbalance",)
+
+    def __init__(self) -> None:
+        self._active: set[str] = set()
+
+    def observe(self, item: Item, view: View) -> None:
+        """Needs nothing but the history."""
+
+    def check(self, view: View) -> Iterable[Claim]:
+        """At most one claim about time and one about memory."""
+        claims = []
+        if len(view.job.gpu_indices) > 1 and (view.phases.known or not view.history.train.ranks):
+            claim = self._straggler(view) or self._slower_clock(view)
+            if claim is not None:
+                claims.append(claim)
+        claims += _memory(view)
+        self._active = {claim.target for claim in claims}
+        return claims
+
+    def _straggler(self, view: View) -> Claim | None:
+        means: dict[int, Means] = {}
+        for index in view.job.gpu_indices:
+            seconds = view.thresholds[SECONDS]
+            found = view.seconds.training_means(index, view.phases, view.now_ts, seconds)
+            if found is not None and found.busy_by == "utilization":  # aliased: look longer
+                found = view.seconds.training_means(index, view.phases, view.now_ts, 2 * seconds)
+                if found is not None and found.seconds < 2 * seconds:
+                    return None
+            if found is None or found.busy_percent is None or found.seconds < seconds:
+                return None
+            if view.now_ts - found.last_ts > 30:
+                return None  # no training for long: what was is no news
+            means[index] = found
+        if not view.phases.known and min(m.seconds for m in means.values()) < 8:
+            return None
+        busy = {index: m.busy_percent or 0.0 for index, m in means.items()}
+        slow = min(busy, key=lambda index: (busy[index], index))
+        peers = [value for index, value in busy.items() if index != slow]
+        coarse = any(m.busy_by == "utilization" for m in means.values())
+        least = view.thresholds[POINTS_COARSE if coarse else POINTS]
+        ratio = view.thresholds[RATIO]
+        target = f"gpu{slow}"
+        if target in self._active:  # clears at a lower level than it raises
+            least, ratio = least * 0.6, min(0.9, ratio + 0.1)
+        if min(peers) - busy[slow] < least or busy[slow] > ratio * median(peers):
+            return None
+        if median(peers) < 35:
+            return None  # nobody spins: they all wait for something else
+        return self._say_straggler(view, slow, means, busy, median(peers))
+
+    def _say_straggler(
+        self, view: View, slow: int, means: dict[int, Means], busy: dict[int, float], peers_busy: float
+    ) -> Claim:
+        rank = view.job.rank_of(slow)
+        leader = view.phases.leader
+        onset = _onset(view, slow)
+        step, before = _steps(view, rank, onset)
+        waiting = peers_busy - busy[slow]
+        peers_sm = [m.sm_active_percent for i, m in means.items() if i != slow and m.sm_active_percent]
+        own_sm = means[slow].sm_active_percent
+        evidence: dict[str, float | str | None] = {
+            "rank": rank,
+            "busy_percent": round(busy[slow], 1),
+            "peers_busy_percent": round(peers_busy, 1),
+            "peers_waiting_percent_of_time": round(waiting, 1),
+            "sm_active_percent": None if own_sm is None else round(own_sm, 1),
+            "peers_sm_active_percent": round(median(peers_sm), 1) if peers_sm else None,
+            "step_seconds": None if step is None else round(step, 3),
+            "step_seconds_before": None if before is None else round(before, 3),
+            "window_seconds": round(means[slow].seconds, 1),
+        }
+        if step is not None and before is not None and before < 0.9 * step:
+            summary = msg(
+                "GPU {gpu} holds the others back: steps take {step}, {before} before",
+                gpu=slow,
+                step=duration(step),
+                before=duration(before),
+            )
+        else:
+            summary = msg(
+                "GPU {gpu} holds the others back: it works {busy:.0f} % of the time, they wait "
+                "for it {waiting:.0f} %",
+                gpu=slow,
+                busy=busy[slow],
+                waiting=waiting,
+            )
+        data = _data_shares(view)
+        own_data = data.get(rank) if rank is not None else None
+        others = [share for r, share in data.items() if r != rank]
+        unseen = list(view.job.unseen)
+        if len(view.phases.ranks) < view.job.size:
+            unseen.append(msg("not all ranks write a log: the GPUs alone were compared"))
+        if own_data is not None and others and own_data - median(others) >= view.thresholds[DATA_POINTS]:
+            evidence["data_share_percent"] = round(100 * own_data, 1)
+            cause = msg(
+                "rank {rank} waits for its input {share:.0f} % of each step, the others {others:.0f} %",
+                rank=rank,
+                share=100 * own_data,
+                others=100 * median(others),
+            )
+            remedy = msg(
+                "look at what rank {rank}'s loader does more: its shard of the data, its CPU cores, its disk",
+                rank=rank,
+            )
+        else:
+            cause = msg(
+                "rank {rank} does something outside the GPU in every step, and the others wait "
+                "for it in the collective",
+                rank="?" if rank is None else rank,
+            )
+            pid = None if rank is None else view.job.pid_of(rank)
+            remedy = (
+                msg(
+                    "see what it does: py-spy dump --pid {pid}; look for callbacks, logging or "
+                    "data work on one rank",
+                    pid=pid,
+                )
+                if pid is not None
+                else msg("look for callbacks, logging or data work that one rank does more than the others")
+            )
+        names = {gpu.info.name for gpu in view.history.by_index() if gpu.info.index in busy}
+        if len(names) > 1:
+            evidence["gpu_models"] = ", ".join(sorted(names))
+            unseen.append(msg("the GPUs are of different models"))
+        confidence = "high"
+        if means[slow].busy_by == "utilization" or not view.job.certain or leader is None or len(names) > 1:
+            confidence = "medium"
+        return Claim(
+            code="load-imbalance",
+            target=f"gpu{slow}",
+            severity="warning",
+            onset_ts=onset,
+            summary=summary,
+            cause=cause,
+            remedy=remedy,
+            evidence=evidence,
+            signals=WAITS,
+            explains=("gpu-underused", "bursty-load", "slowdown", "sync-wait@*", "gpu-underused@*"),
+            confidence=confidence,
+            unseen=tuple(unseen),
+            raise_after_seconds=2.0 if view.phases.known else 60.0,
+            clear_after_seconds=20.0,
+        )
+
+    def _slower_clock(self, view: View) -> Claim | None:
+        """A GPU that computes slower (hot, capped): all are busy, it alone works all the time."""
+        means: dict[int, Means] = {}
+        for index in view.job.gpu_indices:
+            found = view.seconds.training_means(index, view.phases, view.now_ts, 20.0)
+            if found is None or found.seconds < 20 or view.now_ts - found.last_ts > 30:
+                return None
+            if found.sm_active_percent is None or found.sm_clock_mhz is None:
+                return None
+            means[index] = found
+        if len({g.info.name for g in view.history.by_index() if g.info.index in means}) > 1:
+            return None
+        slow = max(means, key=lambda i: (means[i].sm_active_percent or 0.0, -i))
+        own = means[slow]
+        peers = [m for i, m in means.items() if i != slow]
+        sm = median(m.sm_active_percent or 0.0 for m in peers)
+        clock = median(m.sm_clock_mhz or 0.0 for m in peers)
+        own_sm, own_clock = own.sm_active_percent or 0.0, own.sm_clock_mhz or 0.0
+        if sm <= 0 or own_sm < 1.15 * sm or own_clock > 0.9 * clock:
+            return None
+        return Claim(
+            code="load-imbalance",
+            target=f"gpu{slow}",
+            severity="warning",
+            onset_ts=own.first_ts,
+            summary=msg(
+                "GPU {gpu} holds the others back: its clock is {own:.0f} MHz, theirs {peers:.0f} MHz",
+                gpu=slow,
+                own=own_clock,
+                peers=clock,
+            ),
+            cause=msg("it computes more slowly than its peers, which wait for it in the collective"),
+            remedy=msg(
+                "compare temperature, power limit and clock limit: nvidia-smi -q -i {gpu} -d "
+                "PERFORMANCE,POWER",
+                gpu=slow,
+            ),
+            evidence={
+                "sm_clock_mhz": round(own_clock),
+                "peers_sm_clock_mhz": round(clock),
+                "sm_active_percent": round(own_sm, 1),
+                "peers_sm_active_percent": round(sm, 1),
+                "window_seconds": round(own.seconds, 1),
+            },
+            signals=("sm_clock_mhz", "sm_active_percent"),
+            confidence="medium",
+            raise_after_seconds=10.0,
+            clear_after_seconds=30.0,
+        )
+
+
+def _onset(view: View, slow: int) -> float:
+    """The start of the unbroken run of training seconds in which the GPU was less busy than its peers."""
+    indices = view.job.gpu_indices
+    within = 540.0
+    by_second: dict[int, list[tuple[int, float, float]]] = {}
+    for index in indices:
+        for row in view.seconds.training_rows(index, view.phases, view.now_ts, within):
+            if row.busy_percent is not None:
+                by_second.setdefault(int(row.start_ts), []).append((index, row.busy_percent, row.start_ts))
+    onset = view.now_ts
+    healthy = 0
+    for second in sorted(by_second, reverse=True):
+        values = by_second[second]
+        if len(values) < len(indices):
+            continue
+        own = next(busy for index, busy, _ in values if index == slow)
+        peers = min(busy for index, busy, _ in values if index != slow)
+        if peers - own >= 10:
+            onset, healthy = min(ts for _, _, ts in values), 0
+        else:
+            healthy += 1
+            if healthy >= 3:
+                break
+    return onset
+
+
+def _steps(view: View, rank: int | None, onset_ts: float) -> tuple[float | None, float | None]:
+    """Median step now and before the onset, seconds, of that rank or of the lowest that logs."""
+    ranks = view.history.train.ranks
+    history = ranks.get(rank) if rank is not None and rank in ranks else None
+    if history is None:
+        history = ranks[min(ranks)] if ranks else None
+    if history is None:
+        return None, None
+    newest = [r.roles.step_seconds for r in history.batches if r.ts > max(onset_ts, view.now_ts - 60)]
+    older = [r.roles.step_seconds for r in history.batches if r.ts <= onset_ts][5:]
+    now = [s for s in newest if s is not None and s == s]
+    before = [s for s in older if s is not None and s == s]
+    return (median(now) if now else None, median(before) if len(before) >= 10 else None)
+
+
+def _data_shares(view: View) -> dict[int, float]:
+    """Share of its step time that each rank waited for data in the last 30 s; 0 to 1."""
+    shares = {}
+    for rank, history in view.history.train.ranks.items():
+        data = step = 0.0
+        for record in reversed(history.batches):
+            if record.ts < view.now_ts - 30:
+                break
+            roles = record.roles
+            if roles.data_seconds is not None and roles.step_seconds and record.batch != 1:
+                data += roles.data_seconds
+                step += roles.step_seconds
+        if step > 0:
+            shares[rank] = data / step
+    return shares
+
+
+def _memory(view: View) -> list[Claim]:
+    """One process on several GPUs (DataParallel), and contexts of other ranks on one GPU."""
+    job = view.job
+    if not job.processes_visible or view.phases.current not in ("train", "warmup"):
+        return []
+    claim = _data_parallel(view) or _extra_contexts(view)
+    return [] if claim is None else [claim]
+
+
+def _per_process(view: View) -> dict[int, dict[int, float]]:
+    """Bytes by pid and GPU, of the job's own processes."""
+    held: dict[int, dict[int, float]] = {}
+    for gpu in view.history.by_index():
+        if gpu.slow is None or gpu.slow.processes is None:
+            continue
+        for process in gpu.slow.processes:
+            if process.pid in view.job.pids and process.memory_used_bytes is not None:
+                held.setdefault(process.pid, {})[gpu.info.index] = float(process.memory_used_bytes)
+    return held
+
+
+def _data_parallel(view: View) -> Claim | None:
+    ranks = {m.pid for m in view.job.members}
+    for pid, held in sorted(_per_process(view).items()):
+        if pid not in ranks or len(held) < 2 or view.job.size > 1:
+            continue
+        means = {i: view.seconds.training_means(i, view.phases, view.now_ts, 20.0) for i in held}
+        working = [
+            i for i, m in means.items() if m is not None and m.seconds >= 8 and (m.busy_percent or 0) >= 10
+        ]
+        if len(working) < 2:
+            continue
+        main = max(working, key=lambda i: (held[i], -i))
+        others = [held[i] for i in working if i != main]
+        busy = {i: (m.busy_percent or 0.0) for i, m in means.items() if m is not None}
+        return Claim(
+            code="load-imbalance",
+            target=f"gpu{main}",
+            severity="warning",
+            onset_ts=max((m.first_ts for m in means.values() if m is not None), default=view.now_ts),
+            summary=msg(
+                "one process drives {count} GPUs: GPU {gpu} does the gathering and limits the others",
+                count=len(working),
+                gpu=main,
+            ),
+            cause=msg(
+                "pid {pid} uses {gpus}: DataParallel, with one Python process for all of them",
+                pid=pid,
+                gpus=", ".join(f"GPU {i}" for i in sorted(working)),
+            ),
+            remedy=msg(
+                "use one process a GPU (DDP): torchrun --nproc_per_node={count}, or "
+                "device=0,1,... in Ultralytics",
+                count=len(working),
+            ),
+            evidence={
+                "pid": pid,
+                "gpus": ", ".join(str(i) for i in sorted(working)),
+                "busy_percent": round(busy[main], 1),
+                "peers_busy_percent": round(median([busy[i] for i in working if i != main]), 1),
+                "memory_bytes": held[main],
+                "peers_memory_bytes": median(others),
+            },
+            signals=("utilization_percent", "memory_used_bytes"),
+            raise_after_seconds=15.0,
+            clear_after_seconds=30.0,
+        )
+    return None
+
+
+def _extra_contexts(view: View) -> Claim | None:
+    held = _per_process(view)
+    own_gpu = {m.pid: m.gpu_index for m in view.job.members if m.pid is not None}
+    extra: dict[int, list[float]] = {}
+    for pid, gpus in held.items():
+        for index, used in gpus.items():
+            if pid in own_gpu and own_gpu[pid] != index:
+                extra.setdefault(index, []).append(used)
+    if not extra:
+        return None
+    in_use = {
+        g.info.index: float(g.sample.memory_used_bytes)
+        for g in view.history.by_index()
+        if g.info.index in view.job.gpu_indices and g.sample is not None and g.sample.memory_used_bytes
+    }
+    index = max(extra, key=lambda i: (sum(extra[i]), -i))
+    if index not in in_use or len(in_use) < 2:
+        return None
+    peers = median([value for i, value in in_use.items() if i != index])
+    more = in_use[index] - peers
+    if more < max(2**30, view.thresholds[MEMORY_SHARE] * peers):
+        return None
+    count = len(extra[index])
+    summary: Message = msg(
+        "GPU {gpu} holds {count} extra contexts of other ranks: {more} more than its peers",
+        gpu=index,
+        count=count,
+        more=gibibytes(more),
+    )
+    return Claim(
+        code="load-imbalance",
+        target=f"gpu{index}",
+        severity="warning",
+        onset_ts=view.now_ts,
+        summary=summary,
+        cause=msg(
+            "{count} ranks touched CUDA before they chose their own GPU, and keep a context there",
+            count=count,
+        ),
+        remedy=msg(
+            "call torch.cuda.set_device(local_rank) before anything touches CUDA; load weights "
+            "with map_location='cpu'"
+        ),
+        evidence={
+            "extra_contexts": count,
+            "extra_bytes": sum(extra[index]),
+            "memory_used_bytes": in_use[index],
+            "peers_memory_used_bytes": peers,
+        },
+        signals=("memory_used_bytes",),
+        raise_after_seconds=20.0,
+        clear_after_seconds=30.0,
+    )

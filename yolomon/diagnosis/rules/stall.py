@@ -1,0 +1,375 @@
+"""stall: neither steps nor work. trainer-ended, trainer-died: the process is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from yolomon.diagnosis.rules.base import Claim, View
+from yolomon.diagnosis.rules.progress import Silence, job_cpu_percent, silence
+from yolomon.diagnosis.thresholds import declare
+from yolomon.messages import Message, msg
+from yolomon.model import Item, TrainRecord
+from yolomon.units import duration, gibibytes
+
+WORK = declare(
+    "stall.busy-percent", 10.0, "%", "busy time of the job's GPUs above which it works, only its log is late"
+)
+CRITICAL = declare("stall.critical-seconds", 120.0, "s", "without a step before a stall is critical")
+GONE = declare("trainer-died.gone-seconds", 2.0, "s", "that a trainer's process is missing from the list")
+_EFFECTS = (
+    "data-starvation@*",
+    "gpu-underused@*",
+    "bursty-load@*",
+    "load-imbalance@*",
+    "slowdown",
+    "sync-wait@*",
+    "no-progress",
+)
+
+
+class Stall:
+    """No step for many times the usual and no work on the GPUs, within an epoch or long after one.
+
+    Not called so: validation, checkpoint, epoch turn (their own, longer patience), a log that is written in
+    blocks while the GPUs go on, the start-up while the process works (caching), a rank that spins
+    (collective-hang says that).
+    """
+
+    codes: ClassVar[tuple[str, ...]] = ("stall",)
+
+    def observe(self, item: Item, view: View) -> None:
+        """Needs nothing but the history."""
+
+    def check(self, view: View) -> Iterable[Claim]:
+        """At most one claim, on the run."""
+        quiet = silence(view)
+        if quiet is None or not quiet.overdue:
+            return []
+        since = max(quiet.since_ts + 2.0, view.now_ts - 30)
+        busy: list[float] = []
+        for index in view.job.gpu_indices:
+            means = view.seconds.means(index, since, view.now_ts)
+            if means is not None and means.busy_percent is not None:
+                busy.append(means.busy_percent)
+        if busy and max(busy) > view.thresholds[WORK]:
+            return []
+        if not busy and quiet.seconds < 3 * quiet.limit_seconds:
+            return []  # the log alone is a weak witness
+        return [self._claim(view, quiet, busy)]
+
+    @staticmethod
+    def _claim(view: View, quiet: Silence, busy: list[float]) -> Claim:
+        pid = next((m.pid for m in view.job.members if m.pid is not None), None)
+        cpu = None if pid is None else job_cpu_percent(view, pid, quiet.since_ts + 1)
+        process = None if pid is None else view.history.processes.by_pid.get(pid)
+        status = None if process is None else process.sample.status
+        cause: Message
+        remedy: Message
+        if status == "disk-sleep":
+            cause = msg("the trainer waits for a disk or a network file system")
+            remedy = msg("look at the mount that holds the data set or the run: df, dmesg, mount")
+        elif cpu is not None and cpu >= 80:
+            cause = msg(
+                "the trainer's process computes on the CPU ({cpu:.0f} % of a core), the GPU does nothing",
+                cpu=cpu,
+            )
+            remedy = msg("see what it does: py-spy dump --pid {pid}", pid=pid)
+        elif cpu is not None:
+            cause = msg(
+                "the trainer's process sleeps ({cpu:.0f} % of a core): it waits for something "
+                "that does not come",
+                cpu=cpu,
+            )
+            remedy = msg(
+                "see where it waits: py-spy dump --pid {pid}; with loader workers, try workers=0 to find out",
+                pid=pid,
+            )
+        else:
+            cause = msg("what the trainer's process does cannot be seen")
+            remedy = msg("see where it stands with py-spy dump on its process")
+        long = quiet.seconds > view.thresholds[CRITICAL] and quiet.seconds > 2 * quiet.limit_seconds
+        return Claim(
+            code="stall",
+            target="run",
+            severity="critical" if long else "warning",
+            onset_ts=quiet.since_ts + (quiet.typical_seconds or 0.0),
+            summary=msg(
+                "no step for {time}; usually one every {usual}",
+                time=duration(quiet.seconds),
+                usual=duration(quiet.typical_seconds),
+            )
+            if quiet.typical_seconds is not None
+            else msg("no step for {time}", time=duration(quiet.seconds)),
+            cause=cause,
+            remedy=remedy,
+            evidence={
+                "seconds_without_step": round(quiet.seconds, 1),
+                "usual_step_seconds": None
+                if quiet.typical_seconds is None
+                else round(quiet.typical_seconds, 3),
+                "limit_seconds": round(quiet.limit_seconds, 1),
+                "phase": quiet.phase,
+                "gpu_busy_percent": round(max(busy), 1) if busy else None,
+                "process_cpu_percent": None if cpu is None else round(cpu, 1),
+                "process_status": status,
+                "last_step": view.history.train.step,
+            },
+            signals=("utilization_percent", "step_seconds"),
+            explains=(*_EFFECTS, "log-silent"),
+            confidence="high" if busy and cpu is not None else "medium" if busy else "low",
+            unseen=() if busy else (msg("no reading of the job's GPUs: only the log tells"),),
+            raise_after_seconds=0.0,
+            clear_after_seconds=5.0,
+        )
+
+
+class TrainerGone:
+    """The trainer's process is gone: after a proper end (info), or without one (critical).
+
+    Needs the process to have been seen before. Fooled by: a container whose process ids are not ours (then
+    memory that falls to nothing on all GPUs of the job counts, with less confidence), a resumed run.
+    """
+
+    codes: ClassVar[tuple[str, ...]] = ("trainer-ended", "trainer-died")
+
+    def __init__(self) -> None:
+        self._seen: dict[int, tuple[int, float]] = {}  # rank -> pid, last seen
+        self._memory: dict[int, tuple[float, float]] = {}  # GPU -> most used recently, its time
+        self._words: list[str] = []
+        self._oom_kills: int | None = None
+        self._gone_ts: float | None = None
+
+    def observe(self, item: Item, view: View) -> None:
+        """Keep the last words of the log, and what stood before the end."""
+        if isinstance(item, TrainRecord):
+            if item.kind == "start" and not item.backlog:
+                self._seen.clear()
+                self._memory.clear()
+                self._words.clear()
+                self._gone_ts = None
+                self._oom_kills = None
+            elif item.kind == "message" and item.text:
+                self._words = [*self._words[-2:], item.text[:200]]
+
+    def check(self, view: View) -> Iterable[Claim]:
+        """At most one claim, on the run."""
+        history = view.history
+        host = history.host.sample
+        leader = view.phases.leader
+        if leader is None or leader.last_record_ts is None:
+            return []
+        ended = leader.current is not None and leader.current.phase == "ended"
+        if self._oom_kills is None and host is not None:
+            self._oom_kills = host.oom_kills
+        gone, rank, sure = self._gone(view)
+        if gone is None:
+            self._gone_ts = None
+            if history.train.ended is not None and ended and not history.train.ended.backlog:
+                return [self._ended(view, history.train.ended.ts, None)]
+            return []
+        if self._gone_ts is None:
+            self._gone_ts = gone
+        if ended:
+            return [self._ended(view, self._gone_ts, rank)]
+        last = leader.last_record_ts
+        if view.now_ts - last < 3.0:
+            return []  # it still writes: another process was meant
+        return [self._died(view, self._gone_ts, rank, sure)]
+
+    def _gone(self, view: View) -> tuple[float | None, int | None, bool]:
+        """When a rank's process went, which rank, and whether that is sure."""
+        history = view.history
+        processes = history.processes
+        listed = processes.ts
+        for rank, told in history.train.ranks.items():
+            if told.pid is None:
+                continue
+            known = processes.by_pid.get(told.pid)
+            if known is not None:
+                self._seen[rank] = (told.pid, known.sample_ts)
+            for gpu in history.by_index():
+                slow = gpu.slow
+                if (
+                    slow is not None
+                    and gpu.slow_ts is not None
+                    and any(p.pid == told.pid for p in slow.processes or ())
+                ):
+                    self._seen[rank] = (told.pid, max(self._seen.get(rank, (0, 0.0))[1], gpu.slow_ts))
+        newest = max(
+            [
+                listed or 0.0,
+                *(g.slow_ts or 0.0 for g in history.gpus.values() if g.slow and g.slow.processes is not None),
+            ]
+        )
+        for rank, (pid, seen_ts) in self._seen.items():
+            known = processes.by_pid.get(pid)
+            zombie = known is not None and known.sample.status in ("zombie", "dead")
+            if newest - seen_ts >= view.thresholds[GONE] or (zombie and known is not None):
+                return seen_ts, rank, True
+        if self._seen:
+            return None, None, True
+        return self._memory_gone(view), None, False
+
+    def _memory_gone(self, view: View) -> float | None:
+        """Where no process is visible: the job's GPUs gave back (nearly) all their memory."""
+        indices = [m.gpu_index for m in view.job.members if m.gpu_index is not None] or list(self._memory)
+        for index in indices:
+            gpu = view.history.gpu(index)
+            used = None if gpu is None or gpu.sample is None else gpu.sample.memory_used_bytes
+            if used is not None and used >= self._memory.get(index, (0.0, 0.0))[0]:
+                self._memory[index] = (float(used), view.now_ts)
+        gone_since = []
+        for index, (most, ts) in self._memory.items():
+            gpu = view.history.gpu(index)
+            used = None if gpu is None or gpu.sample is None else gpu.sample.memory_used_bytes
+            if used is None or most < 2**30 or used > 0.1 * most:
+                return None
+            gone_since.append(ts)
+        last = view.phases.last_batch_ts()
+        if not gone_since or last is None or view.now_ts - last < 10:
+            return None
+        return max(last, min(gone_since))
+
+    @staticmethod
+    def _ended(view: View, ts: float, rank: int | None) -> Claim:
+        train = view.history.train
+        best = train.best_map50_95
+        summary = (
+            msg(
+                "the run ended at epoch {epoch}; best mAP50-95 {best:.3f} at epoch {at}",
+                epoch=train.epoch,
+                best=best,
+                at=train.best_epoch,
+            )
+            if best is not None and train.epoch is not None
+            else msg("the run ended")
+        )
+        return Claim(
+            code="trainer-ended",
+            target="run",
+            severity="info",
+            onset_ts=ts,
+            summary=summary,
+            cause=msg("the log tells of a proper end"),
+            remedy=msg("nothing to do"),
+            evidence={"epoch": train.epoch, "epochs": train.total_epochs, "best_map50_95": best},
+            explains=(
+                *_EFFECTS,
+                "stall",
+                "collective-hang@*",
+                "gpu-idle@*",
+                "log-silent",
+                "trainer-died",
+            ),
+            clear_after_seconds=0.0,
+        )
+
+    def _died(self, view: View, ts: float, rank: int | None, sure: bool) -> Claim:
+        train = view.history.train
+        host = view.history.host.sample
+        killed = None
+        if host is not None and host.oom_kills is not None and self._oom_kills is not None:
+            killed = host.oom_kills - self._oom_kills
+        share = _memory_before(view, ts)
+        words = " | ".join(self._words)
+        out_of_memory = "out of memory" in words.lower() or "outofmemory" in words.lower()
+        cause: Message
+        remedy: Message
+        if killed:
+            cause = msg("the kernel's OOM killer ended it: host memory was full")
+            remedy = msg(
+                "use fewer workers, cache=disk instead of RAM, or a machine with more memory; "
+                "then resume from last.pt"
+            )
+        elif out_of_memory or (share is not None and share >= 0.95):
+            cause = msg(
+                "GPU memory ran out: it was {share:.0f} % full just before", share=100 * (share or 1.0)
+            )
+            remedy = _smaller_batch(view)
+        else:
+            cause = msg("its process is gone and the log has no end")
+            remedy = msg(
+                "read the last lines of its console; dmesg tells whether the kernel killed it; "
+                "then resume from last.pt"
+            )
+        return Claim(
+            code="trainer-died",
+            target="run",
+            severity="critical",
+            onset_ts=ts,
+            summary=msg(
+                "the trainer died in epoch {epoch}, after step {step}", epoch=train.epoch, step=train.step
+            )
+            if train.epoch is not None and train.step is not None
+            else msg("the trainer died"),
+            cause=cause,
+            remedy=remedy,
+            evidence={
+                "rank": rank,
+                "pid": None if rank is None or rank not in self._seen else self._seen[rank][0],
+                "epoch": train.epoch,
+                "epochs": train.total_epochs,
+                "last_step": train.step,
+                "gpu_memory_before_percent": None if share is None else round(100 * share, 1),
+                "memory_available_bytes": None if host is None else host.memory_available_bytes,
+                "oom_kills": killed,
+                "last_words": words or None,
+            },
+            signals=("memory_used_bytes",),
+            explains=(
+                *_EFFECTS,
+                "stall",
+                "collective-hang@*",
+                "gpu-idle@*",
+                "log-silent",
+                "oom-risk@*",
+                "vram-growth@*",
+                "host-memory-low@*",
+                "vram-fragmentation@*",
+            ),
+            confidence="high" if sure else "medium",
+            unseen=()
+            if sure
+            else (msg("the process itself was never visible: its GPU memory was given back"),),
+            clear_after_seconds=0.0,
+        )
+
+
+def _memory_before(view: View, ts: float) -> float | None:
+    """The fullest GPU of the job in the 20 s before, as a share of its memory; 0 to 1."""
+    shares = []
+    for gpu in view.history.by_index():
+        total = gpu.info.memory_total_bytes
+        _, values = gpu.fast.window("memory_used_bytes", ts - 20, ts + 1)
+        if total and values:
+            shares.append(max(values) / total)
+        newest = [
+            r.roles.memory_peak_bytes for t in view.history.train.ranks.values() for r in list(t.batches)[-3:]
+        ]
+        peaks = [p for p in newest if p is not None]
+        if total and peaks and len(view.history.gpus) == 1:
+            shares.append(max(peaks) / total)
+    return max(shares, default=None)
+
+
+def _smaller_batch(view: View) -> Message:
+    run = view.history.train.run
+    batch = run.batch_size
+    held = max(
+        ((g.sample.memory_used_bytes or 0) for g in view.history.by_index() if g.sample is not None),
+        default=0,
+    )
+    if held > 2**30:
+        return msg(
+            "{held} are still held on a GPU: free them first; then start with a smaller batch or "
+            "resume from last.pt",
+            held=gibibytes(held),
+        )
+    if batch is not None and batch >= 2:
+        return msg(
+            "start again with batch={half} (it was {batch}), or batch=-1 to let the trainer choose",
+            half=int(batch) // 2,
+            batch=int(batch),
+        )
+    return msg("start again with a smaller batch or image size")
