@@ -21,6 +21,9 @@ from yolomon.model import GpuInfo, GpuSample, Header, SourceStatus, Telemetry
 from yolomon.sources.base import Clock, Emit
 from yolomon.sources.nvml_events import XidWatch
 from yolomon.sources.nvml_library import (
+    DRIVER_NOT_LOADED,
+    UNINITIALIZED,
+    VERSION_MISMATCH,
     NvmlFailure,
     NvmlUnavailableError,
     explain,
@@ -38,7 +41,10 @@ START_PATIENCE_SECONDS = 3.0
 """With persistence mode off the first query can take 30 s (Azure/aks-gpu#105): said, not cut short."""
 DEAD_TICKS = 3
 """So many ticks on end without any value from any GPU mean that the driver went away."""
+REVIVALS = 4
+"""So often the old handles are asked, `retry_seconds` apart, before NVML is shut down and started again."""
 ERROR_REPORT_SECONDS = 60.0
+_HANDLES_INVALID = frozenset({UNINITIALIZED, DRIVER_NOT_LOADED, VERSION_MISMATCH})
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,12 @@ class _Started:
 @dataclass(frozen=True)
 class _StartFailed:
     failure: NvmlFailure
+
+
+@dataclass(frozen=True)
+class _Dead:
+    failure: NvmlFailure
+    handles_invalid: bool  # the driver was unloaded: only a new start can help
 
 
 @dataclass(frozen=True)
@@ -168,9 +180,10 @@ class NvmlSource:
         for index in range(started.count):
             self._workers.append(GpuWorker(self._nvml, index, self._events.put, self._clock, self._root))
         self._dead_ticks = 0
-        failure = self._read_until_dead()
-        if failure is not None:
-            self._tell(failure)
+        while (dead := self._read_until_dead()) is not None:
+            self._tell(dead.failure)
+            if dead.handles_invalid or not self._revive():
+                return
 
     def _start(self) -> _Started | None:
         threading.Thread(target=self._start_nvml, name="yolomon-nvml-start", daemon=True).start()
@@ -204,7 +217,25 @@ class NvmlSource:
         else:
             self._events.put(_Started(nvml, count, driver))
 
-    def _read_until_dead(self) -> NvmlFailure | None:
+    def _revive(self) -> bool:
+        """Ask the old handles now and then; whether they give values again.
+
+        They may outlive what ails the driver, and a container that lost its devices gets no new ones from a
+        fresh start (nvidia-container-toolkit#48), so NVML is shut down only when this was in vain.
+        """
+        for _ in range(REVIVALS):
+            until = time.monotonic() + self._retry
+            while not self._stopping.is_set() and (left := until - time.monotonic()) > 0:
+                event = self._next(left)
+                if isinstance(event, Answer):
+                    self._take(event)
+            if self._stopping.is_set():
+                return False
+            if self._tick(slow=False) is None:
+                return True
+        return False
+
+    def _read_until_dead(self) -> _Dead | None:
         began = time.monotonic()
         tick = 0
         while not self._stopping.is_set():
@@ -218,13 +249,13 @@ class NvmlSource:
             if self._stopping.is_set():
                 return None
             # The first two ticks read all, so that rates and GPM are there after one interval.
-            failure = self._tick(slow=tick < 2 or tick % self._slow_every == 0)
-            if failure is not None:
-                return failure
+            dead = self._tick(slow=tick < 2 or tick % self._slow_every == 0)
+            if dead is not None:
+                return dead
             tick = max(tick + 1, int((time.monotonic() - began) / self._interval))
         return None
 
-    def _tick(self, slow: bool) -> NvmlFailure | None:
+    def _tick(self, slow: bool) -> _Dead | None:
         ts, now = self._clock(), time.monotonic()
         outstanding = set()
         for worker in self._workers:
@@ -255,8 +286,10 @@ class NvmlSource:
             index = self._infos[uuid].index
             samples[index] = _lost(index, since_ts, None)
         self._send(ts, [samples[index] for index in sorted(samples)])
-        self._tell_health(ts)
-        return self._dead(answers)
+        dead = self._dead(answers)
+        if self._dead_ticks == 0:
+            self._tell_health(ts)
+        return dead
 
     def _take(self, answer: Answer) -> GpuSample | None:
         """Book an answer; the sample to emit, or None for one of an earlier session."""
@@ -322,8 +355,8 @@ class NvmlSource:
                 self._missing_since[uuid] = self._answered.get(uuid, ts)
         return self._missing_since
 
-    def _dead(self, answers: list[Answer]) -> NvmlFailure | None:
-        """The failure, when no GPU gave any value for several ticks and not because it is lost."""
+    def _dead(self, answers: list[Answer]) -> _Dead | None:
+        """What it is, when no GPU gave any value for several ticks and not because it is lost."""
         useless = [answer for answer in answers if answer.code is not None and not answer.lost]
         awake = [
             worker for worker in self._workers if worker.lost_since_ts is None and worker.asked_ts is None
@@ -335,7 +368,9 @@ class NvmlSource:
         if self._dead_ticks < DEAD_TICKS:
             return None
         newest = useless[-1]
-        return explain(newest.code, newest.sample.error or "", library_version(self._nvml), self._root)
+        library = library_version(self._nvml)
+        failure = explain(newest.code, newest.sample.error or "", library, self._root)
+        return _Dead(failure, newest.code in _HANDLES_INVALID)
 
     # ------------------------------------------------------------ emitting
 

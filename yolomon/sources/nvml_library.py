@@ -21,7 +21,14 @@ _NEEDED = ("nvmlMemory_v2", "nvmlDeviceGetFieldValues", "nvmlDeviceGetComputeRun
 _VERSION = re.compile(r"\b(\d{3}\.\d+(?:\.\d+)?)\b")
 
 # NVML's return codes, by their number: older pynvml modules lack the newer names.
-NOT_SUPPORTED, NO_PERMISSION, NOT_FOUND, DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND = 3, 4, 6, 9, 12
+UNINITIALIZED, NOT_SUPPORTED, NO_PERMISSION, NOT_FOUND, DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND = (
+    1,
+    3,
+    4,
+    6,
+    9,
+    12,
+)
 FUNCTION_NOT_FOUND, GPU_IS_LOST, RESET_REQUIRED, VERSION_MISMATCH, UNKNOWN = 13, 15, 16, 18, 999
 
 

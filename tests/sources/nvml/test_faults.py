@@ -275,6 +275,30 @@ def test_while_nvml_works_it_is_not_started_again(nvml: FakeNvml, watch: Watch) 
     assert (nvml.calls("nvmlInitWithFlags"), nvml.calls("nvmlShutdown")) == before
 
 
+def test_old_handles_are_kept_through_a_failure_of_all(nvml: FakeNvml, watch: Watch, tmp_path: Path) -> None:
+    (tmp_path / ".dockerenv").touch()
+    nvml.play("system gpus 2")
+    seen = watch(retry_seconds=0.1, root=tmp_path)
+    seen.sample(1)
+    before = nvml.calls("nvmlInitWithFlags"), nvml.calls("nvmlShutdown")
+    nvml.play("system gpus 2", "gpu * fail * unknown")
+    assert not seen.status("container-lost").ok
+    since = len(seen.items)
+    nvml.play("system gpus 2")
+    assert seen.first(SourceStatus, lambda s: s.ok, since).reason == ""
+    assert seen.sample(1, lambda s: s.power_watts, since).state == "ok"
+    assert (nvml.calls("nvmlInitWithFlags"), nvml.calls("nvmlShutdown")) == before
+
+
+def test_old_handles_that_stay_dead_are_given_up(nvml: FakeNvml, watch: Watch) -> None:
+    nvml.play("system gpus 2")
+    seen = watch(retry_seconds=0.05)
+    seen.sample(1)
+    before = nvml.calls("nvmlInitWithFlags")
+    nvml.play("system gpus 2", "gpu * fail * unknown")
+    seen.wait(lambda _: nvml.calls("nvmlInitWithFlags") > before, 8.0)
+
+
 def test_a_driver_reload_is_told_and_static_facts_are_read_again(nvml: FakeNvml, watch: Watch) -> None:
     nvml.play("system gpus 2")
     seen = watch()
