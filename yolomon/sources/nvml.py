@@ -10,6 +10,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 import msgspec
 
 from yolomon.messages import Message, msg
-from yolomon.model import GpuInfo, GpuSample, Header, SourceStatus, Telemetry
+from yolomon.model import GpuSample, Header, SourceStatus, Telemetry
 from yolomon.sources.base import Clock, Emit
 from yolomon.sources.nvml_events import XidWatch
 from yolomon.sources.nvml_library import (
@@ -27,11 +28,11 @@ from yolomon.sources.nvml_library import (
     NvmlFailure,
     NvmlUnavailableError,
     explain,
-    gpus_of_kernel,
     library_version,
     load_binding,
     start_nvml,
 )
+from yolomon.sources.nvml_roster import Roster
 from yolomon.sources.nvml_worker import Answer, GpuWorker
 
 SOURCE = "nvml"
@@ -119,10 +120,7 @@ class NvmlSource:
         self._nvml: Any = None
         self._workers: list[GpuWorker] = []
         self._xid: XidWatch | None = None
-        self._infos: dict[str, GpuInfo] = {}  # by UUID: all GPUs ever seen
-        self._answered: dict[str, float] = {}  # by UUID: time of its newest reading
-        self._missing_since: dict[str, float] = {}
-        self._header_due = False
+        self._roster = Roster(root)
         self._dead_ticks = 0
         self._status: SourceStatus | None = None
         self._errors_before = 0
@@ -277,18 +275,17 @@ class NvmlSource:
                 samples[worker.shown_index] = GpuSample(
                     index=worker.shown_index, state="no-answer", state_since_ts=worker.asked_ts
                 )
-                self._name_from_kernel(worker)
+                self._roster.book_unopened(worker, len(self._workers))
             elif worker.asked_ts is None and worker.lost_since_ts is not None:
                 samples[worker.shown_index] = _lost(
                     worker.shown_index, worker.lost_since_ts, worker.lost_error
                 )
-        for uuid, since_ts in self._missing(ts).items():
-            index = self._infos[uuid].index
-            samples[index] = _lost(index, since_ts, None)
+        missing = self._roster.missing(self._workers, ts)
+        samples.update({index: _lost(index, since_ts, None) for index, since_ts in missing.items()})
         self._send(ts, [samples[index] for index in sorted(samples)])
         dead = self._dead(answers)
         if self._dead_ticks == 0:
-            self._tell_health(ts)
+            self._tell_health(ts, missing)
         return dead
 
     def _take(self, answer: Answer) -> GpuSample | None:
@@ -298,7 +295,7 @@ class NvmlSource:
             return None
         worker.asked_ts = None
         if answer.opened is not None:
-            self._book(worker, answer.opened)
+            self._roster.book(worker, answer.opened)
             if self._xid is not None and answer.handle is not None:
                 self._xid.add(answer.handle, lambda: worker.shown_index)
         if answer.lost:
@@ -306,54 +303,14 @@ class NvmlSource:
                 worker.lost_since_ts = answer.ts
             worker.lost_error = answer.sample.error
             worker.rest_until = time.monotonic() + self._retry
-            self._name_from_kernel(worker)
+            self._roster.book_unopened(worker, len(self._workers))
             return _lost(worker.shown_index, worker.lost_since_ts, worker.lost_error)
         worker.lost_since_ts = worker.lost_error = None
-        if worker.uuid is not None:
-            self._answered[worker.uuid] = answer.ts
+        self._roster.answered(worker, answer.ts)
         sample = answer.sample
         if sample.index != worker.shown_index:
             sample = msgspec.structs.replace(sample, index=worker.shown_index)
         return sample
-
-    def _book(self, worker: GpuWorker, info: GpuInfo) -> None:
-        """Give an opened GPU the index it is known under, and tell about it if that is news."""
-        if worker.uuid != info.uuid and (worker.uuid or "").startswith("index-"):
-            self._infos.pop(worker.uuid or "", None)  # it had no name until now
-        taken = {known.index for uuid, known in self._infos.items() if uuid != info.uuid}
-        known = self._infos.get(info.uuid)
-        index = known.index if known else info.index
-        if index in taken:
-            index = max(taken) + 1
-        worker.uuid, worker.shown_index = info.uuid, index
-        info = msgspec.structs.replace(info, index=index)
-        if known != info:
-            self._infos[info.uuid] = info
-            self._header_due = True
-        self._missing_since.pop(info.uuid, None)
-
-    def _name_from_kernel(self, worker: GpuWorker) -> None:
-        """Give a GPU that could not be opened its UUID and name from /proc, where the kernel tells them."""
-        if worker.uuid is not None:
-            return
-        told = gpus_of_kernel(self._root)
-        if len(told) == len(self._workers):
-            bus_id, uuid, model = told[worker.index]
-            info = GpuInfo(index=worker.index, uuid=uuid, name=model or "GPU", pci_bus_id=bus_id)
-        else:
-            info = GpuInfo(index=worker.index, uuid=f"index-{worker.index}", name="GPU")
-        known = self._infos.get(info.uuid)
-        self._book(worker, known or info)
-
-    def _missing(self, ts: float) -> dict[str, float]:
-        """GPUs seen before that the driver no longer lists, with the time of their last reading."""
-        if any(worker.uuid is None for worker in self._workers):
-            return self._missing_since  # not all have told who they are
-        here = {worker.uuid for worker in self._workers}
-        for uuid in self._infos:
-            if uuid not in here and uuid not in self._missing_since:
-                self._missing_since[uuid] = self._answered.get(uuid, ts)
-        return self._missing_since
 
     def _dead(self, answers: list[Answer]) -> _Dead | None:
         """What it is, when no GPU gave any value for several ticks and not because it is lost."""
@@ -375,21 +332,19 @@ class NvmlSource:
     # ------------------------------------------------------------ emitting
 
     def _send(self, ts: float, samples: list[GpuSample]) -> None:
-        if self._header_due:
-            self._header_due = False
-            infos = sorted(self._infos.values(), key=lambda info: info.index)
-            self._emit(Header(ts=ts, gpus=tuple(infos)))
+        if infos := self._roster.news():
+            self._emit(Header(ts=ts, gpus=infos))
         if samples:
             self._emit(Telemetry(ts=ts, gpus=tuple(samples)))
 
-    def _tell_health(self, ts: float) -> None:
+    def _tell_health(self, ts: float, missing: Collection[int]) -> None:
         gone = [worker.shown_index for worker in self._workers if worker.lost_since_ts is not None]
-        gone += [self._infos[uuid].index for uuid in self._missing_since]
+        gone += missing
         if not any(worker.uuid is not None or worker.lost_since_ts is not None for worker in self._workers):
             return  # nothing known yet
         cause = remedy = None
         if gone:
-            total = len(self._workers) + len(self._missing_since)
+            total = len(self._workers) + len(missing)
             cause = msg(
                 "{here} of {total} GPUs are there; missing: {names}",
                 here=total - len(gone),

@@ -329,6 +329,22 @@ def test_a_gpu_that_a_reload_did_not_bring_back(nvml: FakeNvml, watch: Watch) ->
     assert cause is not None and english(cause) == "2 of 3 GPUs are there; missing: gpu1"
 
 
+def test_a_gpu_unnamed_before_a_reload_is_not_missing_after_it(
+    nvml: FakeNvml, watch: Watch, tmp_path: Path
+) -> None:
+    nvml.play("system gpus 2", "gpu 1 lost")
+    seen = watch(root=tmp_path)
+    seen.sample(1, lambda s: s.state == "lost")
+    nvml.play("system gpus 2", "system fail * uninitialized")
+    seen.status("nvml-error")
+    nvml.play("system gpus 2")
+    since = len(seen.items)
+    seen.sample(1, lambda s: s.state == "ok", since)
+    since = seen.ticks(3)
+    assert {s.state for s in seen.samples(1, since)} == {"ok"}
+    assert {s.index for i in seen.items[since:] if isinstance(i, Telemetry) for s in i.gpus} == {0, 1}
+
+
 # ------------------------------------------------------------ Xid
 
 
