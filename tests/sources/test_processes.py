@@ -22,7 +22,7 @@ from yolomon.sources.processes import (
     parse_stat,
     proportional_set_bytes,
 )
-from yolomon.sources.trainers import TrainerSearch, holds_cuda
+from yolomon.sources.trainers import TrainerSearch, holds_cuda, may_train
 
 
 def test_stat_line_with_an_odd_name() -> None:
@@ -194,3 +194,16 @@ def test_trainers_are_found_by_rank_and_command(machine: FakeMachine) -> None:
     machine.process(101, command=("python", "tools/train.py"))  # no rank, no CUDA: not (yet) a trainer
     machine.process(102, command=("nginx",), environment={"RANK": "0"})
     assert TrainerSearch(machine.roots).find() == (100,)
+
+
+def test_a_pid_of_another_namespace_is_no_trainer_here(machine: FakeMachine) -> None:
+    machine.process(721, command=("/usr/sbin/sshd", "-D"))
+    machine.process(722, command=("/opt/venv/bin/python3", "train.py"))
+    machine.process(723, command=("./darknet", "detector", "train"))
+    for pid, device in ((721, "/dev/null"), (723, "/dev/nvidia-uvm")):
+        fd = machine.folder / f"proc/{pid}/fd"
+        fd.mkdir()
+        (fd / "3").symlink_to(device)
+    assert not may_train(721, machine.roots)
+    assert may_train(722, machine.roots)
+    assert may_train(723, machine.roots)

@@ -22,13 +22,13 @@ from yolomon.sources.processes import ProcessTree, proportional_set_bytes
 from yolomon.sources.procfs import REAL, Roots
 from yolomon.sources.space import Space, space_of
 from yolomon.sources.temperature import CpuTemperature
-from yolomon.sources.trainers import TrainerSearch, holds_cuda
+from yolomon.sources.trainers import TrainerSearch, holds_cuda, may_train
 
 if TYPE_CHECKING:
     from yolomon.sources.hostreader import HostReader
 
-SMALL_TREE = 64
-"""Up to this many processes are read at twice the slow tier's rate."""
+SMALL_TREE, LARGE_TREE = 64, 256
+"""A tree up to the one is read at twice the slow tier's rate, above the other at half of it."""
 PSS_INTERVAL_SECONDS = 10.0
 PSS_SHARE = 1 / 300
 """PSS walks page tables: after each process we rest 300 times as long as it took."""
@@ -178,18 +178,24 @@ class HostSource:
         shared = pid_namespace_shared(self._roots)
         searched_at = -1e9
         found: tuple[int, ...] = ()
+        watched: dict[str, tuple[int, ...]] = {}
+        judged_at = -1e9
+        gpu_pids: tuple[int, ...] = ()
+        log_pids: tuple[int, ...] = ()
 
         def interval() -> float:
-            small = len(self._tree.pids) <= SMALL_TREE
-            return max(1.0, self._slow_interval_seconds / 2 if small else self._slow_interval_seconds)
+            count = len(self._tree.pids)
+            pace = 0.5 if count <= SMALL_TREE else 1.0 if count <= LARGE_TREE else 2.0
+            return max(1.0, self._slow_interval_seconds * pace)
 
         for now in self._ticks(interval, self._wake_processes):
-            watched = self._watched
-            roots = list(watched.get("log", ()))
-            gpu_pids = watched.get("gpu", ())
-            if shared is False:  # NVML's pids are another namespace's: only one that holds CUDA is meant
-                gpu_pids = tuple(pid for pid in gpu_pids if holds_cuda(pid, self._roots))
-            roots += gpu_pids
+            if watched is not self._watched or now - judged_at >= SEARCH_INTERVAL_SECONDS:
+                watched, judged_at = self._watched, now
+                # where pids are another namespace's, only one that holds CUDA is meant
+                meant = holds_cuda if shared is False else may_train
+                gpu_pids = tuple(pid for pid in watched.get("gpu", ()) if meant(pid, self._roots))
+                log_pids = tuple(pid for pid in watched.get("log", ()) if may_train(pid, self._roots))
+            roots = [*log_pids, *gpu_pids]
             if not gpu_pids and self._search_trainers:
                 if now - searched_at >= SEARCH_INTERVAL_SECONDS:
                     searched_at, found = now, search.find()

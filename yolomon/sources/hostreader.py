@@ -17,6 +17,8 @@ from yolomon.sources.procfs import REAL, Roots, keyed_int
 from yolomon.sources.space import Space, space_of
 
 T = TypeVar("T")
+SELDOM = 5
+"""Swap and the count of OOM kills cost as much as all else and change slowly: read each fifth time."""
 
 
 class HostReader:
@@ -32,7 +34,9 @@ class HostReader:
         self._cpu_before: list[tuple[float, float, float]] | None = None
         self._disks = _whole_disks(roots)
         self._cards = _real_network_cards(roots)
-        self._machine_memory_bytes: int | None = None
+        self._samples = 0
+        self._swap: tuple[int, int] | None = None
+        self._kills: int | None = None
 
     def follow_trainer(self, pid: int | None) -> None:
         """Use the limits of this process's group from now on; None, or a group not to be seen: our own.
@@ -46,7 +50,7 @@ class HostReader:
         """The static facts, with the limits that hold now."""
         cores = os.cpu_count()
         memory = self._part("memory", psutil.virtual_memory)
-        total = self._machine_memory_bytes = None if memory is None else int(memory.total)
+        total = None if memory is None else int(memory.total)
         self._limit = self._lower_limit(total)
         cpu_limit = self._cgroup.cpu_limit_cores()
         return HostInfo(
@@ -67,7 +71,11 @@ class HostReader:
         """Read everything quick; what is slow comes from the caller's probes."""
         cpu_percent, iowait_percent = self._part("cpu", self._cpu) or (None, None)
         memory = self._part("memory", self._memory) or (None, None, None)
-        swap = self._part("swap", psutil.swap_memory)
+        if self._samples % SELDOM == 0:
+            self._swap = self._part("swap", _swap)
+            self._kills = self._oom_kills()
+        self._samples += 1
+        swap_used, swap_total = self._swap or (None, None)
         shm = self._part("shm", lambda: space_of("/dev/shm"))
         read, written = self._part("disk", self._disk_counters) or (None, None)
         received, sent = self._part("network", self._network_counters) or (None, None)
@@ -79,8 +87,8 @@ class HostReader:
             memory_total_bytes=memory[0],
             memory_used_bytes=memory[1],
             memory_available_bytes=memory[2],
-            swap_used_bytes=None if swap is None else int(swap.used),
-            swap_total_bytes=None if swap is None else int(swap.total),
+            swap_used_bytes=swap_used,
+            swap_total_bytes=swap_total,
             load_average=self._part("load", os.getloadavg),
             shm_used_bytes=None if shm is None else shm.used_bytes,
             shm_total_bytes=None if shm is None else shm.total_bytes,
@@ -91,7 +99,7 @@ class HostReader:
             net_received_bytes=received,
             net_sent_bytes=sent,
             cpu_temperature_celsius=cpu_temperature_celsius,
-            oom_kills=self._oom_kills(),
+            oom_kills=self._kills,
             memory_pressure_full_percent=pressure_percent(
                 (self._cgroup.pressure_file("memory") if limited else None) or f"{proc}/pressure/memory",
                 "full",
@@ -173,6 +181,11 @@ class HostReader:
             if kills is not None:
                 return kills
         return keyed_int(f"{self._roots.proc}/vmstat", "oom_kill")
+
+
+def _swap() -> tuple[int, int]:
+    swap = psutil.swap_memory()
+    return int(swap.used), int(swap.total)
 
 
 def _core_times(times: Any) -> tuple[float, float, float]:  # noqa: ANN401 - psutil's named tuple

@@ -24,7 +24,7 @@ LIMIT = 512
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 SEARCH_SECONDS = 30.0
-"""How often all threads of a tree are asked for children; those that had some are asked each time."""
+"""How often all threads of a tree are asked for children; in between only a root's threads that had some."""
 
 _STATES = {
     "R": "running",
@@ -222,8 +222,10 @@ class ProcessTree:
         if not self._has_children_files:
             return self._children_by_walk(pid, known, now)
         threads: Iterable[int] = known.parents
-        searching = now - known.searched_at >= SEARCH_SECONDS
-        if searching:
+        if now - known.searched_at < SEARCH_SECONDS:
+            if not known.is_root:
+                return []  # those found before are remembered
+        else:
             known.searched_at = now
             try:
                 names = os.listdir(f"{self._roots.proc}/{pid}/task")  # noqa: PTH208

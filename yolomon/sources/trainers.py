@@ -53,6 +53,17 @@ class TrainerSearch:
         return bool(_TRAINS.search(command)) and "RANK" in environment_of(pid, self._roots)
 
 
+def may_train(pid: int, roots: Roots = REAL) -> bool:
+    """False for a process that surely does not train: a log may name pids of a container's own namespace.
+
+    One whose open files we may not see (another user's) is believed.
+    """
+    command = command_of(pid, roots)
+    if command is None or _PYTHON.search(command.split(" ", 1)[0]):
+        return True
+    return not os.access(f"{roots.proc}/{pid}/fd", os.R_OK) or holds_cuda(pid, roots)
+
+
 def holds_cuda(pid: int, roots: Roots = REAL, limit: int = 512) -> bool:
     """Whether a process has a CUDA device open; False also where we may not look."""
     folder = f"{roots.proc}/{pid}/fd"
