@@ -88,6 +88,7 @@ class Engine:
         self._changes: deque[Change] = deque(maxlen=CHANGES_LIMIT)
         self._second: int | None = None
         self._telemetry_ts: float | None = None
+        self._interval = 1.0  # between two readings of telemetry, seconds
         self._job_key: tuple[object, ...] = ()
 
     # ------------------------------------------------------------ input
@@ -113,9 +114,13 @@ class Engine:
     def _advance(self, item: Item) -> None:
         ts = item.ts
         if isinstance(item, Telemetry):
+            if self._telemetry_ts is not None and ts > self._telemetry_ts:
+                self._interval = min(ts - self._telemetry_ts, GAP_SECONDS)
             self._telemetry_ts = ts
-        elif self._telemetry_ts is not None and ts - self._telemetry_ts < 2 * GAP_SECONDS:
-            return  # telemetry is the clock while it flows: a log's time may be another machine's
+        elif self._telemetry_ts is not None:
+            ahead = ts - self._telemetry_ts
+            if self._interval + 1.0 < ahead < 2 * GAP_SECONDS:
+                return  # telemetry is the clock while it flows: a log's time may be another machine's
         second = floor(ts)
         if self._second is None:
             self._second = second

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from itertools import islice
 
 import msgspec
@@ -11,6 +12,7 @@ from yolomon.diagnosis.phases import Phases
 from yolomon.model import GpuSample, Telemetry
 
 ROWS_LIMIT = 600
+SPANS_SECONDS = 600.0  # how far back training is told from the rest
 SETTLE_SECONDS = 1.0  # NVML's utilization and power are means over up to 1 s before the read
 _FIELDS = (
     "utilization_percent",
@@ -88,7 +90,7 @@ class Seconds:
 
     def __init__(self) -> None:
         self._gpus: dict[int, _Gpu] = {}
-        self._means: dict[tuple[int, float, float, bool], Means | None] = {}
+        self._means: dict[tuple[int, float, float, float], Means | None] = {}
 
     def observe(self, telemetry: Telemetry) -> None:
         """Take one reading."""
@@ -159,43 +161,55 @@ class Seconds:
         A row counts when its readings lie inside, the first `SETTLE_SECONDS` of each span left out; with
         `wide` the span of its GPM values must too.
         """
-        start = now_ts - within_seconds
-        rows = self.rows(index, start, now_ts)
-        if not phases.known:
-            return rows
-        spans = phases.training_spans(start, now_ts)
+        found = list(self._newest_training(index, phases, now_ts, within_seconds, wide))
+        found.reverse()
+        return found
+
+    def _newest_training(
+        self, index: int, phases: Phases, now_ts: float, within_seconds: float, wide: bool
+    ) -> Iterator[GpuSecond]:
+        """The same, newest first, so that who needs few does not pay for all."""
         gpu = self._gpus.get(index)
-        needs_wide = wide and gpu is not None and gpu.has_gpm
-        found = []
-        place = 0
-        for row in rows:
-            while place < len(spans) and spans[place][1] < row.start_ts:
-                place += 1
-            if place == len(spans):
-                break
+        if gpu is None:
+            return
+        start = now_ts - within_seconds
+        known = phases.known
+        spans = phases.training_spans(now_ts - SPANS_SECONDS, now_ts) if known else []
+        needs_wide = wide and gpu.has_gpm
+        place = len(spans) - 1
+        for row in reversed(gpu.rows):
+            if row.start_ts < start:
+                return
+            if row.end_ts > now_ts:
+                continue
+            if not known:
+                yield row
+                continue
+            while place >= 0 and spans[place][0] > row.end_ts:
+                place -= 1
+            if place < 0:
+                return
             begin, end = spans[place]
             if row.start_ts < begin + SETTLE_SECONDS or row.end_ts > end:
                 continue
             if needs_wide and (row.wide_from_ts is None or row.wide_from_ts < begin):
                 continue
-            found.append(row)
-        return found
+            yield row
 
     def training_means(
         self, index: int, phases: Phases, now_ts: float, seconds: float, *, within_seconds: float = 150.0
     ) -> Means | None:
         """Means over the newest `seconds` of training (or what there is of it); None without any row."""
-        key = (index, now_ts, seconds, True)
+        key = (index, now_ts, seconds, within_seconds)
         if key in self._means:
             return self._means[key]
-        rows = self.training_rows(index, phases, now_ts, within_seconds)
         taken: list[GpuSecond] = []
         covered = 0.0
-        for row in reversed(rows):
-            if covered >= seconds:
-                break
+        for row in self._newest_training(index, phases, now_ts, within_seconds, True):
             covered += _length(row)
             taken.append(row)
+            if covered >= seconds:
+                break
         gpu = self._gpus.get(index)
         found = self._means[key] = (
             None if not taken or gpu is None else _mean(taken[::-1], covered, gpu.has_gpm)

@@ -52,6 +52,7 @@ class DataStarvation:
 
     def __init__(self) -> None:
         self._active: set[int] = set()
+        self._slow: dict[int, tuple[float, Claim | None]] = {}  # GPU -> when looked at, what was seen
 
     def observe(self, item: Item, view: View) -> None:
         """Needs nothing but the history."""
@@ -74,11 +75,19 @@ class DataStarvation:
         for index in view.job.gpu_indices:
             rank = view.job.rank_of(index)
             told = next((s for s in shares if s.rank == rank), None)
-            claim = (_by_telemetry(view, index, rank) if told is None else None) or _bursty(view, index, told)
-            claim = claim or _underused(view, index, told)
+            claim = _by_telemetry(view, index, rank) if told is None else None
+            claim = claim or self._little_work(view, index, told)
             if claim is not None:
                 claims.append(claim)
         return claims
+
+    def _little_work(self, view: View, index: int, told: _Share | None) -> Claim | None:
+        """Bursts and little work, looked at every 10 s: both are judged over minutes."""
+        looked, seen = self._slow.get(index, (float("-inf"), None))
+        if not 0 <= view.now_ts - looked < 10:
+            seen = _bursty(view, index, told) or _underused(view, index, told)
+            self._slow[index] = (view.now_ts, seen)
+        return seen
 
     def _say(self, view: View, shares: list[_Share], starving: list[_Share]) -> list[Claim]:
         several = view.job.size > 1 or len(shares) > 1
@@ -199,7 +208,7 @@ def _by_telemetry(view: View, index: int, rank: int | None) -> Claim | None:
         if busy and max(busy) > 60:
             return None  # the others spin: a straggler, whatever holds it
     means = view.seconds.training_means(index, view.phases, view.now_ts, 20.0)
-    if means is None or means.busy_percent is None or means.seconds < 15 or view.now_ts - means.last_ts > 30:
+    if means is None or means.busy_percent is None or means.seconds < 10 or view.now_ts - means.last_ts > 30:
         return None
     if means.busy_percent >= view.thresholds[BUSY]:
         return None
@@ -207,6 +216,9 @@ def _by_telemetry(view: View, index: int, rank: int | None) -> Claim | None:
     found = find_bottleneck(view, pid, view.now_ts - 30)
     trainer = found.evidence["trainer_cpu_percent"]
     pinned = isinstance(trainer, float) and trainer >= 80
+    if trainer is None:  # its process is not visible: one core of the machine that is always busy stands in
+        _, cores = view.history.host.table.window("cpu_busiest_core_percent", view.now_ts - 30, view.now_ts)
+        pinned = len(cores) >= 5 and sorted(cores)[len(cores) // 4] >= 80
     if found.where in ("unknown", "main-process") or (found.where == "workers-0" and not pinned):
         return None
     return Claim(

@@ -190,7 +190,7 @@ class LoadImbalance:
             explains=("gpu-underused", "bursty-load", "slowdown", "sync-wait@*", "gpu-underused@*"),
             confidence=confidence,
             unseen=tuple(unseen),
-            raise_after_seconds=2.0 if view.phases.known else 60.0,
+            raise_after_seconds=1.0 if view.phases.known else 60.0,
             clear_after_seconds=20.0,
         )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterable
 from statistics import median
 from typing import ClassVar
@@ -44,7 +46,7 @@ class _Gpu:
     def __init__(self) -> None:
         self.allocated = MemorySeries(min)
         self.reserved = MemorySeries(median)
-        self.device = MemorySeries(median, least_records=2, least_seconds=2.0)
+        self.device = MemorySeries(median, least_records=1, least_seconds=0.0)
         self.tested = (0, 0, 0)
         self.growing: tuple[str, Growing] | None = None
         self.row_ts = 0.0
@@ -66,6 +68,7 @@ class MemoryGrowth:
     def __init__(self) -> None:
         self._gpus: dict[int, _Gpu] = {}
         self._batches: dict[int, int] = {}
+        self._step_ts: deque[float] = deque(maxlen=512)  # of the rank that is ahead
         self._retry: tuple[float, str] | None = None
 
     def observe(self, item: Item, view: View) -> None:
@@ -75,12 +78,15 @@ class MemoryGrowth:
         if item.kind == "start":
             self._gpus.clear()
             self._batches.clear()
+            self._step_ts.clear()
             self._retry = None
         elif item.kind == "message" and "out of memory" in item.text.lower():
             self._retry = (item.ts, item.text[:160])
         elif item.kind == "batch":
             rank = item.rank or 0
             count = self._batches[rank] = self._batches.get(rank, 0) + 1
+            if count == max(self._batches.values()):
+                self._step_ts.append(item.ts)
             index = view.job.gpu_of(rank)
             if index is None or count <= SKIP_BATCHES:
                 return
@@ -125,7 +131,12 @@ class MemoryGrowth:
         for row in rows:
             if row.start_ts > gpu.row_ts and row.memory_used_bytes is not None:
                 gpu.row_ts = row.start_ts
-                gpu.device.add(row.end_ts, row.memory_used_bytes)
+                gpu.device.add(row.end_ts, row.memory_used_bytes, self._steps_until(row.end_ts))
+
+    def _steps_until(self, ts: float) -> int:
+        """How many steps the job had made at that time (rows are read a moment after they end)."""
+        place = bisect_right(self._step_ts, ts)
+        return max(self._batches.values(), default=0) - len(self._step_ts) + place
 
     @staticmethod
     def _say_retry(view: View, retry: tuple[float, str]) -> Claim:
@@ -165,7 +176,7 @@ def _grows(view: View, history: GpuHistory, gpu: _Gpu) -> tuple[str, Growing] | 
         least_rise=thresholds[DEVICE_RISE],
         rise_share=thresholds[DEVICE_RISE_SHARE],
         straight=0.08,
-        least_span_seconds=thresholds[RESERVED_SECONDS] if gpu.has_torch else 15.0,
+        least_span_seconds=thresholds[RESERVED_SECONDS] if gpu.has_torch else 10.0,
     )
     return None if found is None else ("device", found)
 

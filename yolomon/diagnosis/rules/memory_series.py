@@ -69,9 +69,9 @@ class MemorySeries:
             column.clear()
         self._count = 0
 
-    def add(self, ts: float, value: float) -> None:
-        """Take the value at one more step."""
-        self._count += 1
+    def add(self, ts: float, value: float, step: int | None = None) -> None:
+        """Take the value at one more step, or at `step` where values and steps are not one to one."""
+        self._count = self._count + 1 if step is None else step
         if not self._open:
             self._open_ts = ts
         self._open.append(value)
