@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 from textual.app import App
@@ -15,7 +15,7 @@ from textual.filter import Monochrome, NoColor
 from yolomon.messages import Translate
 from yolomon.model import Finding
 from yolomon.settings import Settings
-from yolomon.tui import glyphs, theme
+from yolomon.tui import glyphs, pages, theme
 from yolomon.tui.feed import Feed
 from yolomon.tui.plots import ColumnCache
 from yolomon.tui.progress import eta_seconds
@@ -172,7 +172,25 @@ class MonitorApp(App[int]):
 
     # ------------------------------------------------------------ actions
 
-    def _look(self, **changes: Any) -> None:
+    def action_page(self, name: str) -> None:
+        """Show a page; asking for the one that is shown leads back to the overview."""
+        current = self.screen
+        if not isinstance(current, Page):
+            return
+        wanted = "overview" if name == current.PAGE and name != "overview" else name
+        if wanted != current.PAGE:
+            page = pages.make(wanted)
+            if page is not None:
+                self.switch_screen(page)
+
+    def action_next_page(self, direction: int) -> None:
+        """The page after this one, in the order of the keys."""
+        names = [page.name for page in pages.available()]
+        current = self.screen
+        if isinstance(current, Page) and current.PAGE in names:
+            self.action_page(names[(names.index(current.PAGE) + direction) % len(names)])
+
+    def _look(self, **changes: float | None) -> None:
         self.view = msgspec.structs.replace(self.view, **changes)
         self.redraw()
 

@@ -19,7 +19,7 @@ Line = list[Span]
 
 
 class Canvas(Widget):
-    """Lines by the Line API. `show` compares with what is there and asks for a repaint of the difference only."""
+    """Lines by the Line API. `show` compares with what is there and has only the difference repainted."""
 
     ALLOW_SELECT = False
 

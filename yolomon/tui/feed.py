@@ -1,4 +1,4 @@
-"""What the screen needs of the monitor behind it: a small protocol, so that any source of items can be drawn."""
+"""What the screen needs of the monitor behind it, as a protocol: any source of items can be drawn."""
 
 from __future__ import annotations
 

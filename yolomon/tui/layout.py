@@ -1,7 +1,7 @@
 """Where things go: from the terminal's size and the number of GPUs to rectangles. Pure arithmetic.
 
 The order of what is given up as room gets scarce: taller graphs, frames, curves, records, the host, the
-graphs of temperature and power, all graphs but one. Never: the verdict, a sign of every GPU, the worst finding.
+graphs of temperature and power, all graphs but one. Never: the verdict, each GPU, the worst finding.
 """
 
 from __future__ import annotations
@@ -177,7 +177,9 @@ def _fill_left(
     heights = (1, 1, 1, 1)
     if mode == "cards":
         deep = -(-gpus // columns)
-        each = min((body - 1) // deep - 1, 18)
+        each = (body - 1) // deep - 1
+        if body - deep * 19 - 1 >= 6:  # enough is left for graphs of the host
+            each = min(each, 18)
         heights = grow(each)
         used = gpu_rows(mode, gpus, columns, width, sum(heights))
     else:
@@ -187,9 +189,9 @@ def _fill_left(
     if rest >= 5:
         return rect, heights, Rect(0, top + used, width, rest + host), True
     return (
-        rect if mode == "cards" else Rect(0, top, width, body),
+        rect,
         heights,
-        Rect(0, top + body, width, host) if host else None,
+        Rect(0, top + used, width, host + rest) if host else None,
         False,
     )
 
@@ -232,10 +234,7 @@ def _stacked(frame: Plan, width: int, top: int, body: int, host: int, gpus: int)
         each = min(max(4, (max(body - wanted, 0) * 6 // 10 - 1) // deep - 1), 14)
         heights = grow(each)
         used = gpu_rows(mode, gpus, columns, width, sum(heights))
-    if wanted == 0 and body - used < 1:
-        trainer_rows = 0
-    else:
-        trainer_rows = body - used
+    trainer_rows = body - used
     y = top + used
     host_rect = Rect(0, y, width, host) if host else None
     trainer_area = Rect(0, y + host, width, trainer_rows)

@@ -193,7 +193,7 @@ def mark(row: list[Column], place: int | None, sign: str, ink: str) -> None:
 
 
 def runs(row: Sequence[Column]) -> list[Column]:
-    """Neighbours of one ink joined; the newest column stays a piece of its own, so that it alone is redrawn."""
+    """Neighbours of one ink joined; the newest column stays a piece of its own: it alone is redrawn."""
     if not row:
         return []
     joined: list[Column] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from statistics import median
 
 from yolomon.history import History
@@ -23,7 +24,7 @@ def eta_seconds(history: History, now_ts: float) -> float | None:
         return last.roles.eta_seconds
     left = float(train.total_epochs - train.epoch)
     done = [record.ts for record in train.epochs if not record.backlog][-RECENT_EPOCHS - 1 :]
-    lengths = [after - before for before, after in zip(done, done[1:], strict=False) if after > before]
+    lengths = [after - before for before, after in pairwise(done) if after > before]
     if lengths:
         since = max(0.0, now_ts - done[-1]) if train.epochs[-1].epoch != train.epoch else 0.0
         epoch_now = max(0.0, median(lengths) - since) if train.epochs[-1].epoch != train.epoch else 0.0

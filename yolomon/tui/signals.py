@@ -108,7 +108,7 @@ def reading(frame: Frame, gpu: GpuHistory) -> Reading:
 
 
 def style_of(gpu: GpuHistory, name: str) -> Style:
-    """The fixed scale of a signal: 0 to 100 %, to the total, to the slowdown temperature, to the power limit."""
+    """The fixed scale of a signal: 0 to 100 %, the total, the slowdown temperature, the power limit."""
     if name == "util":
         return Style(scale=100.0, measure="mean", ink=lambda _: "work")
     if name == "memory":

@@ -51,7 +51,7 @@ class TerminalDriver(LinuxDriver):
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGHUP, self._hang_up)
             signal.signal(signal.SIGTERM, self._terminate)
-        super().start_application_mode()
+        super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def _hang_up(self, _number: int, _frame: FrameType | None) -> None:
         self._end()
@@ -152,5 +152,8 @@ def unusable(environment: dict[str, str] | None = None) -> str | None:
     """
     term = (os.environ if environment is None else environment).get("TERM", "")
     if term in ("dumb", "unknown", ""):
-        return "This terminal (TERM={term}) cannot move the cursor. Use `yolomon --once`, or set TERM, e.g. TERM=xterm-256color."
+        return (
+            "This terminal (TERM={term}) cannot move the cursor. "
+            "Use `yolomon --once`, or set TERM, e.g. TERM=xterm-256color."
+        )
     return None

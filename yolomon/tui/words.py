@@ -45,6 +45,14 @@ def fit(text: str, width: int, ellipsis: str = "…") -> str:
     return set_cell_size(text, width - cell_len(ellipsis)).rstrip() + ellipsis if width > 1 else ellipsis
 
 
+def fit_words(text: str, width: int, ellipsis: str = "…") -> str:
+    """As `fit`, cut between words: no number and no command is cut in two."""
+    if cell_len(text) <= width:
+        return text
+    lines = wrap(text, max(1, width - cell_len(ellipsis) - 1))
+    return f"{lines[0]} {ellipsis}" if lines and width > 2 else ellipsis[: max(0, width)]
+
+
 def fit_left(text: str, width: int, ellipsis: str = "…") -> str:
     """As `fit`, cut at the beginning: the end of a path says more."""
     if width <= 0:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual.screen import Screen
 
 from yolomon.tui.compositor import SparingCompositor
 from yolomon.tui.view import Frame
+
+if TYPE_CHECKING:
+    from yolomon.tui.app import MonitorApp
 
 
 class Page(Screen[Any]):
@@ -19,14 +22,19 @@ class Page(Screen[Any]):
         super().__init__()
         self._compositor = SparingCompositor()
 
+    @property
+    def monitor(self) -> MonitorApp:
+        """The application, as what it is."""
+        return cast("MonitorApp", self.app)
+
     def draw(self, frame: Frame) -> None:
         """Draw this moment."""
         raise NotImplementedError
 
     def on_resize(self) -> None:
         """Another size: draw for it, once the widgets have it too."""
-        self.call_after_refresh(self.app.redraw)  # type: ignore[attr-defined]
+        self.call_after_refresh(self.monitor.redraw)
 
     def on_screen_resume(self) -> None:
         """Back on top: what was missed is drawn."""
-        self.call_after_refresh(self.app.redraw)  # type: ignore[attr-defined]
+        self.call_after_refresh(self.monitor.redraw)

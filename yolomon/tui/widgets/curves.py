@@ -17,11 +17,14 @@ from yolomon.tui.widgets.box import bottom_edge, inside, top_edge
 from yolomon.tui.words import fit, number, plain
 
 REDRAW_SECONDS = 10.0
-POINTS = 300
+POINTS = 240
 INKS = ("work", "data", "memory", "power", "heat", "wait")
 _PIECE = re.compile(r"(\x1b\[[0-9;]*m)|([^\x1b\n]+)")
 _COLOR = re.compile(r"\x1b\[38;5;(\d+)m")
 _METRICS = ("map50_95", "map50", "precision", "recall", "fitness")
+WARM_UP_SHARE = 0.08  # of a run: where losses fall steeply
+LONG_CURVE = 60  # points
+Series = tuple[tuple[tuple[float, ...], tuple[float, ...]], ...]
 _plotext: Any = None
 
 
@@ -115,7 +118,7 @@ def curve_lines(frame: Frame, width: int, height: int) -> list[Line]:
     if not groups:
         text = frame.tr("No losses yet.") if history.train.count else frame.tr("No training log yet.")
         body: list[Line] = [[(" " + text, "dim")]]
-    elif len(groups) == 2 and inner_width >= 76:
+    elif len(groups) == 2 and inner_width >= 56:
         left = inner_width // 2
         a = chart(frame, groups[0], left, inner_height)
         b = chart(frame, groups[1], inner_width - left, inner_height)
@@ -165,28 +168,38 @@ def chart(frame: Frame, names: list[str], width: int, height: int) -> list[Line]
 
 
 def _points(curve: Curve) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """At most `POINTS` points; of each stretch the least and the greatest stay, so that no spike is lost."""
+    """At most about `POINTS` points: the middle of each stretch, and its extremes where they are a spike.
+
+    A spike is what lies further from the middle than a sixth of all that the curve's second half spans; the
+    noise of batches would make a broad band of every line.
+    """
     count = len(curve)
-    if count <= POINTS:
+    if count < 2:
         return tuple(curve.x), tuple(curve.last)
-    stretch = -(-2 * count // POINTS)
+    stretch = max(1, -(-2 * count // POINTS))
+    half = count // 2
+    spike = (max(curve.high[half:]) - min(curve.low[half:])) / 6 + (max(curve.high) - min(curve.low)) / 50
     xs: list[float] = []
     ys: list[float] = []
     for start in range(0, count, stretch):
         end = min(count, start + stretch)
-        places = range(start, end)
-        low = min(places, key=lambda i: curve.low[i])
-        high = max(places, key=lambda i: curve.high[i])
-        for place, value in sorted(((low, curve.low[low]), (high, curve.high[high]))):
-            xs.append(curve.x[place])
-            ys.append(value)
+        middle = sum(curve.last[start:end]) / (end - start)
+        low, high = min(curve.low[start:end]), max(curve.high[start:end])
+        x = curve.x[end - 1]
+        values = [middle]
+        if high - middle > spike:
+            values.append(high)
+        if middle - low > spike:
+            values.append(low)
+        if len(values) > 1:
+            values.append(middle)
+        xs += [x] * len(values)
+        ys += values
     return tuple(xs), tuple(ys)
 
 
 @lru_cache(maxsize=8)
-def plot_rows(
-    series: tuple[tuple[tuple[float, ...], tuple[float, ...]], ...], width: int, height: int, glyphs: Glyphs
-) -> list[Line]:
+def plot_rows(series: Series, width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """Plotext's rows in our inks, with axes left and below. Empty lines while plotext is being loaded."""
     if _plotext is None:
         return [[] for _ in range(height)]
@@ -197,7 +210,7 @@ def plot_rows(
     figure.axes(False, axis="x", side="upper")
     figure.axes(False, axis="y", side="right")
     least_x, most_x = min(xs[0] for xs, _ in series), max(xs[-1] for xs, _ in series)
-    low, high = min(min(ys) for _, ys in series), max(max(ys) for _, ys in series)
+    low, high = y_bounds(series, least_x + WARM_UP_SHARE * (most_x - least_x))
     if low == high:
         low, high = low - abs(low) * 0.1 - 1e-9, high + abs(high) * 0.1 + 1e-9
     if most_x <= least_x:
@@ -207,13 +220,22 @@ def plot_rows(
     x_ruler.lim(least_x, most_x)
     y_values = nice_ticks(low, high, max(2, min(6, height // 3)))
     y_ruler.ticks(y_values, [f"{value:g}" for value in y_values])
-    x_values = nice_ticks(least_x, most_x, max(2, width // 14))
+    x_values = nice_ticks(least_x, most_x, max(2, width // 9))
     x_ruler.ticks(x_values, [f"{value:g}" for value in x_values])
     for place, (xs, ys) in enumerate(series):
         symbol = "*" if glyphs.style == "ascii" else "braille"
-        figure.draw(figure.signal(list(xs), list(ys), marker=plotext.marker(symbol, place + 1)).lines())
+        shown = [min(max(y, low), high) for y in ys]
+        figure.draw(figure.signal(list(xs), shown, marker=plotext.marker(symbol, place + 1)).lines())
     text = figure.build().string()
     return [_inked(row, glyphs) for row in text.rstrip("\n").split("\n")][:height]
+
+
+def y_bounds(series: Series, settled_x: float) -> tuple[float, float]:
+    """The least and greatest value; of long curves without their first part, whose fall flattens the rest."""
+    values = [
+        y for xs, ys in series for x, y in zip(xs, ys, strict=True) if len(xs) < LONG_CURVE or x >= settled_x
+    ]
+    return min(values), max(values)
 
 
 def nice_ticks(low: float, high: float, count: int) -> list[float]:

@@ -6,7 +6,7 @@ from yolomon.model import Finding
 from yolomon.tui.canvas import Canvas, Line, fill
 from yolomon.tui.view import Frame
 from yolomon.tui.widgets.box import bottom_edge, inside, top_edge
-from yolomon.tui.words import clock_time, duration, fit, pad, plain, wrap
+from yolomon.tui.words import clock_time, duration, fit_words, pad, plain, wrap
 
 
 class FindingsPanel(Canvas):
@@ -81,11 +81,11 @@ def one_line(frame: Frame, findings: list[Finding], width: int) -> Line:
     if not findings:
         text, ink = calm(frame)
         sign = f"{frame.glyphs.ok} " if ink == "ok" else ""
-        return [(fit(f" {sign}{text}", width, frame.glyphs.ellipsis), ink)]
+        return [(fit_words(f" {sign}{text}", width, frame.glyphs.ellipsis), ink)]
     sign, ink = sign_of(frame, findings[0])
     return [
         (f" {sign} ", ink),
-        (fit(plain(frame.tr(findings[0].summary)), width - 4, frame.glyphs.ellipsis), "title"),
+        (fit_words(plain(frame.tr(findings[0].summary)), width - 4, frame.glyphs.ellipsis), "title"),
     ]
 
 
@@ -123,8 +123,8 @@ def finding_lines(frame: Frame, finding: Finding, width: int, rows: int) -> list
     cause = [(piece, "text") for piece in wrap(plain(tr(finding.cause)), room)]
     remedy = [(piece, "info") for piece in wrap(plain(tr(finding.remedy)), room - 2)]
     if rows <= 2:
-        say = [(fit(summary, room, glyphs.ellipsis), "title")]
-        remedy = [(fit(plain(tr(finding.remedy)), room - 2, glyphs.ellipsis), "info")]
+        say = [(fit_words(summary, room, glyphs.ellipsis), "title")]
+        remedy = [(fit_words(plain(tr(finding.remedy)), room - 2, glyphs.ellipsis), "info")]
         cause = []
     elif len(say) + len(cause) + len(remedy) > rows:
         cause = _shortened(cause, rows - len(say) - len(remedy), glyphs.ellipsis)

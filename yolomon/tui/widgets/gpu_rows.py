@@ -57,7 +57,7 @@ def pair_lines(frame: Frame, gpu: GpuHistory, width: int) -> list[Line]:
 
 
 def row_line(frame: Frame, gpu: GpuHistory, width: int) -> Line:
-    """One line: index, utilization with its graph, memory, temperature, power, and a sign when something is wrong."""
+    """One line: utilization with its graph, memory, temperature, power, a sign when something is wrong."""
     now = reading(frame, gpu)
     judgement, judgement_ink = judgement_of(frame, gpu, now)
     old = "dim" if now.stale else "number"

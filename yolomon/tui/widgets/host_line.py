@@ -25,7 +25,7 @@ class HostPanel(Canvas):
             if plan.host_graphs:
                 self.show(host_card(frame, rect.width, rect.height))
             else:
-                self.show([host_line(frame, rect.width)])
+                self.show(host_lines(frame, rect.width, rect.height))
 
 
 def _value(frame: Frame, name: str) -> float | None:
@@ -46,12 +46,12 @@ def memory_total(frame: Frame) -> float | None:
     return (sample.memory_total_bytes if sample is not None else None) or info.memory_total_bytes
 
 
-def host_line(frame: Frame, width: int) -> Line:
+def host_lines(frame: Frame, width: int, height: int) -> list[Line]:
     """As "CPU ▂▂▂ 14 %  RAM 38 G/251 G  shm 1 %  disk 120 MB/s  net 2 MB/s", as much as has room."""
     tr = frame.tr
     sample = frame.history.host.sample
     if sample is None:
-        return [(" ", "text"), (tr("host: no reading yet"), "dim")]
+        return [[(" ", "text"), (tr("host: no reading yet"), "dim")]]
     table = frame.history.host.table
     pieces: list[Line] = []
     cpu = _value(frame, "cpu_percent")
@@ -95,12 +95,14 @@ def host_line(frame: Frame, width: int) -> Line:
         pieces.append([(tr("free "), "label"), (size(free), "warn" if low else "number")])
     if sample.load_average is not None:
         pieces.append([(tr("load "), "label"), (f"{sample.load_average[0]:.1f}", "number")])
-    line: Line = [(" ", "text")]
+    lines: list[Line] = [[(" ", "text")]]
     for piece in pieces:
-        if width_of(line) + width_of(piece) + 2 > width:
-            break
-        line += [*piece, ("  ", "text")]
-    return fill(line, width)
+        if width_of(lines[-1]) + width_of(piece) + 2 > width:
+            if len(lines) == height:
+                break
+            lines.append([(" ", "text")])
+        lines[-1] += [*piece, ("  ", "text")]
+    return [fill(line, width) for line in lines]
 
 
 def host_card(frame: Frame, width: int, height: int) -> list[Line]:
@@ -136,10 +138,10 @@ def host_card(frame: Frame, width: int, height: int) -> list[Line]:
     heights = [max(1, rows // len(shown))] * len(shown)
     for place in range(rows - sum(heights)):
         heights[place % len(heights)] += 1
-    for (label, value, name, verdict, style), graph_height in zip(shown, heights, strict=True):
+    for (label, shown_value, name, verdict, style), graph_height in zip(shown, heights, strict=True):
         columns = frame.columns.get(("host",), table, name, frame.axis(count), count)
         for place, row in enumerate(plots.many_rows(columns, style, frame.glyphs, graph_height)):
-            head = [(" " + pad(label, 6), "label"), (pad_left(value, 9), "number"), (" ", "text")]
+            head = [(" " + pad(label, 6), "label"), (pad_left(shown_value, 9), "number"), (" ", "text")]
             body: Line = head if place == 0 else [(" " * 17, "text")]
             body = [*body, *plots.runs(row), (" ", "text")]
             body.append((pad_left(verdict, 7) if place == 0 else " " * 7, "dim"))

@@ -52,7 +52,7 @@ def trainer_lines(frame: Frame, width: int, height: int) -> list[Line]:
 
 
 def log_state(frame: Frame) -> tuple[str, str]:
-    """What is to be said about the log on the frame: broken lines, a log that is gone, progress of reading."""
+    """What the frame says about the log: broken lines, a log that is gone, progress of reading."""
     tr = frame.tr
     logs = list(frame.history.train.logs.values())
     for log in logs:
@@ -136,7 +136,7 @@ def _speed_line(frame: Frame, width: int) -> Line:
 
 
 def images_per_second(frame: Frame, recent: list[TrainRecord]) -> float | None:
-    """Of the whole job: the trainer's own number, or its ranks' images in the recent steps over their time."""
+    """Of the whole job: the trainer's own number, or the images of the recent steps over their time."""
     if not recent:
         return None
     told = recent[-1].roles.images_per_second
