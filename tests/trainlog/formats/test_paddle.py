@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from tests.trainlog.formats.feeding import FormatOf, RealLog, Records
+from yolomon.model import TrainRecord
 from yolomon.trainlog.formats.paddle import Paddle
 
 ITERATION = (
@@ -84,3 +85,12 @@ def test_real_file(records: Records, format_of: FormatOf, real_log: RealLog) -> 
     assert len(validations) == 23
     assert validations[-1].roles.map50_95 == 0.231
     assert all(math.isfinite(record.roles.loss) for record in batches)
+
+
+def test_the_file_name_tells_the_rank() -> None:
+    (batch,) = Paddle.parser("log/workerlog.3").feed(ITERATION.encode(), 1.0)
+    assert isinstance(batch, TrainRecord)
+    assert batch.rank == 3
+    (batch,) = Paddle.parser("nohup.out").feed(ITERATION.encode(), 1.0)
+    assert isinstance(batch, TrainRecord)
+    assert batch.rank is None

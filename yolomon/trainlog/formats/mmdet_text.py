@@ -10,13 +10,13 @@ and is read as local time; early MMEngine's has no year and is not used.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 from yolomon.model import Roles, RunInfo, TrainRecord
 from yolomon.trainlog.formats.base import BrokenLine, Head
 from yolomon.trainlog.formats.console_lines import is_alarming, message
+from yolomon.trainlog.formats.local_time import local_minute
 from yolomon.trainlog.formats.numbers import duration, number, sane_map
 from yolomon.trainlog.plain_text import plain, shown
 from yolomon.trainlog.timestamps import place_in_time
@@ -175,13 +175,8 @@ def _numbers(text: str) -> tuple[dict[str, float], float | None]:
 
 def _local_time(stamp: re.Match[str]) -> float | None:
     """UNIX seconds of the stamp read as this machine's local time; None without a year."""
-    if stamp[1] is None:
-        return None
-    year, month, day, hour, minute, second = (int(stamp[i]) for i in range(1, 7))
-    try:
-        return time.mktime((year, month, day, hour, minute, second, 0, 0, -1))
-    except (OverflowError, ValueError):
-        return None
+    minute = local_minute(stamp[1], stamp[2], stamp[3], stamp[4], stamp[5]) if stamp[1] is not None else None
+    return None if minute is None else minute + int(stamp[6])
 
 
 class MmdetText:

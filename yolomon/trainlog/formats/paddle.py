@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable
 from typing import ClassVar, Literal
 
+import msgspec
+
 from yolomon.model import Roles, RunInfo, TrainRecord
 from yolomon.trainlog.formats.base import BrokenLine, Head
 from yolomon.trainlog.formats.coco_summary import CocoSummary
@@ -21,6 +23,7 @@ from yolomon.trainlog.plain_text import plain
 _ITERATION = re.compile(r"Epoch: \[ *(\d{1,9})\] \[ *(\d{1,9})/(\d{1,9})\] (.*)$")
 _ETA = re.compile(r"eta: ((?:\d+ days?, )?[\d:]+)")
 _PAIR = re.compile(r"([A-Za-z_][\w./]*): (-?(?:[\d.]+(?:e[+-]?\d+)?|nan|inf))(?=\s|,|$)")
+_RANK = re.compile(r"workerlog\.(\d{1,5})$")
 _MIB = 2**20
 
 
@@ -29,6 +32,8 @@ class PaddleParser:
 
     def __init__(self, source: str) -> None:
         self._source = source
+        rank = _RANK.search(source)
+        self._rank = int(rank[1]) if rank is not None else None
         self._coco = CocoSummary()
         self._epoch: int | None = None
         self._loaded = False  # weights were loaded since the last iteration: training starts again
@@ -49,6 +54,7 @@ class PaddleParser:
                     ts=arrival_ts,
                     kind="validation",
                     source=self._source,
+                    rank=self._rank,
                     epoch=self._epoch,
                     numbers=table,
                     roles=roles,
@@ -61,7 +67,8 @@ class PaddleParser:
             words = text[:80]
             if words != self._last_words:
                 self._last_words = words
-                return [message(self._source, arrival_ts, text, self._epoch)]
+                told = message(self._source, arrival_ts, text, self._epoch)
+                return [msgspec.structs.replace(told, rank=self._rank)]
         return ()
 
     def finish(self, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
@@ -82,12 +89,15 @@ class PaddleParser:
         if self._loaded:
             self._loaded = False
             run = RunInfo(trainer="PaddleDetection")
-            records.append(TrainRecord(ts=arrival_ts, kind="start", source=self._source, run=run))
+            records.append(
+                TrainRecord(ts=arrival_ts, kind="start", source=self._source, rank=self._rank, run=run)
+            )
         records.append(
             TrainRecord(
                 ts=arrival_ts,
                 kind="batch",
                 source=self._source,
+                rank=self._rank,
                 epoch=epoch,
                 step=(epoch - 1) * batches + batch,
                 batch=batch,

@@ -33,6 +33,8 @@ FORMATS: tuple[tuple[str, str], ...] = (
     ("paddle", "Paddle"),
     ("mmdet_text", "MmdetText"),
     ("darknet", "Darknet"),
+    ("detr_console", "DetrConsole"),
+    ("detectron2_text", "Detectron2Text"),
     ("hf_console", "HfConsole"),
     ("super_gradients", "SuperGradients"),
     ("hf_trainer_state", "HfTrainerState"),

@@ -84,7 +84,7 @@ class YoloConsole:
                 source=self.source,
                 epoch=self._epoch,
                 epochs=self._epochs,
-                text=text,
+                text=shown(text),
             )
             return [*self._complete_pending(arrival_ts), end]
         if is_alarming(text):

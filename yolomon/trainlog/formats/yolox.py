@@ -9,7 +9,6 @@ reached.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterable
 from typing import ClassVar, Literal
 
@@ -19,6 +18,7 @@ from yolomon.model import Roles, RunInfo, TrainRecord
 from yolomon.trainlog.formats.base import BrokenLine, Head
 from yolomon.trainlog.formats.coco_summary import CocoSummary
 from yolomon.trainlog.formats.console_lines import is_alarming, message
+from yolomon.trainlog.formats.local_time import local_minute
 from yolomon.trainlog.formats.numbers import duration, number
 from yolomon.trainlog.plain_text import plain, shown
 from yolomon.trainlog.timestamps import place_in_time
@@ -187,11 +187,8 @@ class YoloxParser:
 
 def _local_time(stamp: re.Match[str]) -> float | None:
     """UNIX seconds of a stamp without a zone, read as this machine's local time; None for no date."""
-    year, month, day, hour, minute, second = (int(stamp[i]) for i in range(1, 7))
-    try:
-        return time.mktime((year, month, day, hour, minute, second, 0, 0, -1)) + float(stamp[7] or 0)
-    except (OverflowError, ValueError):
-        return None
+    minute = local_minute(stamp[1], stamp[2], stamp[3], stamp[4], stamp[5])
+    return None if minute is None else minute + int(stamp[6]) + float(stamp[7] or 0)
 
 
 class Yolox:
