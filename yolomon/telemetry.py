@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from yolomon.model import (
+    CurveBlock,
     Finding,
     GpmSample,
     GpuEvent,
@@ -35,6 +36,7 @@ _TYPES: dict[str, type[Item]] = {
     "status": SourceStatus,
     "train": TrainRecord,
     "log": LogStatus,
+    "curve": CurveBlock,
 }
 _NAMES: dict[type[Any], str] = {kind: name for name, kind in _TYPES.items()} | {
     Header: "header",

@@ -64,6 +64,14 @@ class Curve:
         if len(self.x) >= self._capacity:
             self._merge_pairs()
 
+    def extend(self, later: Curve) -> None:
+        """Put the points of another curve behind these."""
+        for i in range(len(later)):
+            x = later.x[i]
+            self.add_block(x, x, later.low[i], later.high[i], later.last[i], later._count[i])
+        self.non_finite_count += later.non_finite_count
+        self.non_finite.extend(later.non_finite[: 64 - len(self.non_finite)])
+
     def _merge_pairs(self) -> None:
         """Halve the buckets; neighbours on two sides of a break stay apart."""
         x, low, high, last, counts = self.x, self.low, self.high, self.last, self._count

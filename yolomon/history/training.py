@@ -8,7 +8,7 @@ import msgspec
 
 from yolomon.history.curve import Curve
 from yolomon.history.table import Table
-from yolomon.model import LogStatus, RunInfo, TrainRecord
+from yolomon.model import CurveBlock, LogStatus, RunInfo, TrainRecord
 
 RANK_COLUMNS = (
     "step",
@@ -63,6 +63,8 @@ class TrainHistory:
         self.best_epoch: int | None = None
         self.last_ts: float | None = None  # of the newest record of any rank
         self.ended: TrainRecord | None = None
+        self._after: dict[str, Curve] = {}  # live points of curves whose backlog is still being read
+        self._backlog_of: dict[str, str] = {}  # curve -> the log that tells its backlog
 
     def add(self, record: TrainRecord) -> None:
         """Take one record; those of one rank come in order."""
@@ -145,6 +147,30 @@ class TrainHistory:
         if record.kind == "epoch" and not self._has_batches and roles.loss is not None:
             self.curve("loss").add(x, roles.loss)
 
+    def add_block(self, block: CurveBlock) -> None:
+        """Take what a log held before we attached; it goes before the live points that came meanwhile."""
+        if block.ends:
+            for name in [n for n, source in self._backlog_of.items() if source == block.source]:
+                later = self._after.pop(name, None)
+                if later is not None:
+                    self.curves[name].extend(later)
+            return
+        name = block.name
+        if self._backlog_of.setdefault(name, block.source) != block.source:
+            return  # another log of the run tells the same curve
+        if name not in self.curves and len(self.curves) >= CURVES_LIMIT:
+            return
+        if name not in self._after:
+            self._after[name] = self.curves.get(name, Curve())
+            self.curves[name] = Curve()
+        curve = self.curves[name]
+        if block.count:
+            curve.add_block(
+                block.x_first, block.x_last, block.minimum, block.maximum, block.last, block.count
+            )
+        if block.non_finite:
+            curve.add_non_finite(block.x_last, block.non_finite)
+
     @property
     def _has_batches(self) -> bool:
         rank = self.ranks.get(0)
@@ -152,7 +178,9 @@ class TrainHistory:
 
     def curve(self, name: str) -> Curve:
         """The curve of that name, made where it is missing; past the limit a throw-away one."""
-        found = self.curves.get(name)
+        found = self._after.get(name)
+        if found is None:
+            found = self.curves.get(name)
         if found is None:
             found = Curve()
             if len(self.curves) < CURVES_LIMIT:
