@@ -11,7 +11,7 @@ from yolomon.diagnosis.rules.progress import job_cpu_percent
 from yolomon.diagnosis.thresholds import declare
 from yolomon.history import GpuHistory
 from yolomon.messages import Message, msg
-from yolomon.model import Item
+from yolomon.model import Item, Severity
 from yolomon.units import gibibytes
 
 IDLE_SECONDS = declare(
@@ -35,10 +35,11 @@ ORPHAN_FREE_SECONDS = declare(
     "orphan-memory.elsewhere-seconds",
     900.0,
     "s",
-    "the same on a GPU that the job does not use (gpu-pulse: 15 min)",
+    "on a GPU that the job does not use, before it is a warning (gpu-pulse: 15 min)",
 )
 ORPHAN_BYTES = declare("orphan-memory.bytes", 2.0**30, "bytes", "held, at least")
 TRAINING_SECONDS = 8.0
+LEFT_OVER_SECONDS = 120.0  # after the end of the run
 
 
 class OtherUsers:
@@ -146,7 +147,7 @@ class OtherUsers:
     def _foreign(self, view: View, gpu: GpuHistory) -> list[tuple[Claim | None, tuple[str, int, int]]]:
         index = gpu.info.index
         ours = index in view.job.gpu_indices
-        if not view.job.gpu_indices or not _trains(view):
+        if not view.job.gpu_indices:
             return []
         out: list[tuple[Claim | None, tuple[str, int, int]]] = []
         for other in view.job.foreign:
@@ -163,25 +164,24 @@ class OtherUsers:
             if ours and cpu is not None and cpu >= view.thresholds[WORKING_CPU]:
                 claim = self._contention(view, other, cpu) if held >= view.thresholds[OTHER_SECONDS] else None
             elif (other.memory_used_bytes or 0) >= view.thresholds[ORPHAN_BYTES] and (sleeps or dead):
-                wait = view.thresholds[
-                    ORPHAN_SECONDS if dead else ORPHAN_ALIVE_SECONDS if ours else ORPHAN_FREE_SECONDS
-                ]
-                if not ours and _busy(view, index):
+                wait = view.thresholds[ORPHAN_SECONDS if dead else ORPHAN_ALIVE_SECONDS]
+                if held < wait or (not ours and _busy(view, index)):
                     claim = None
-                else:
-                    claim = self._orphan(view, other, cpu, dead) if held >= wait else None
+                else:  # a sleeping process elsewhere may be somebody's notebook: for long it is only told
+                    serious = dead or ours or held >= view.thresholds[ORPHAN_FREE_SECONDS]
+                    claim = self._orphan(view, other, cpu, dead, "warning" if serious else "info")
             elif ours and cpu is None and not gone and held >= 3 * view.thresholds[OTHER_SECONDS]:
                 claim = self._contention(view, other, None)
             else:
                 claim = None
-            out.append((claim, key))
+            out.append((claim if _trains(view) else None, key))
         return out
 
     def _ownerless(self, view: View, gpu: GpuHistory) -> list[tuple[Claim | None, tuple[str, int, int]]]:
         """Memory in use that no listed process holds."""
         index = gpu.info.index
         slow = gpu.slow
-        if slow is None or slow.processes is None or gpu.slow_ts is None or not _trains(view):
+        if slow is None or slow.processes is None or gpu.slow_ts is None:
             return []
         if not view.job.processes_visible or view.history.host_info.pid_namespace_shared is False:
             return []  # a container: processes of others are not listed
@@ -197,7 +197,7 @@ class OtherUsers:
         if nobody < view.thresholds[ORPHAN_BYTES]:
             return []
         held = self._held(key, view.now_ts)
-        if held < view.thresholds[ORPHAN_SECONDS]:
+        if held < view.thresholds[ORPHAN_SECONDS] or not _trains(view):
             return [(None, key)]
         claim = Claim(
             code="orphan-memory",
@@ -226,6 +226,34 @@ class OtherUsers:
             clear_after_seconds=5.0,
         )
         return [(claim, key)]
+
+    def _left_over(self, view: View, gpu: GpuHistory) -> list[tuple[Claim | None, tuple[str, int, int]]]:
+        """Processes of the job itself that stay on a GPU long after its end (YOLOX#958, ultralytics#3544)."""
+        index = gpu.info.index
+        if view.phases.current != "ended" or gpu.slow is None or _busy(view, index):
+            return []
+        out: list[tuple[Claim | None, tuple[str, int, int]]] = []
+        for process in gpu.slow.processes or ():
+            if (
+                process.pid not in view.job.pids
+                or (process.memory_used_bytes or 0) < view.thresholds[ORPHAN_BYTES]
+            ):
+                continue
+            key = ("foreign", index, process.pid)
+            held = self._held(key, view.now_ts)
+            known = view.history.processes.by_pid.get(process.pid)
+            other = Foreign(
+                index, process.pid, process.memory_used_bytes, None if known is None else known.sample
+            )
+            cpu = job_cpu_percent(view, process.pid, view.now_ts - 20)
+            idle = cpu is None or cpu < 3
+            claim = (
+                self._orphan(view, other, cpu, False, "warning")
+                if idle and held >= LEFT_OVER_SECONDS
+                else None
+            )
+            out.append((claim, key))
+        return out
 
     def _contention(self, view: View, other: Foreign, cpu: float | None) -> Claim:
         name = _name(other)
@@ -262,7 +290,7 @@ class OtherUsers:
             clear_after_seconds=10.0,
         )
 
-    def _orphan(self, view: View, other: Foreign, cpu: float | None, dead: bool) -> Claim:
+    def _orphan(self, view: View, other: Foreign, cpu: float | None, dead: bool, severity: Severity) -> Claim:
         cause: Message = (
             msg("it ended without giving its memory back")
             if dead
@@ -271,7 +299,7 @@ class OtherUsers:
         return Claim(
             code="orphan-memory",
             target=f"gpu{other.gpu_index}",
-            severity="warning",
+            severity=severity,
             onset_ts=self._since[("foreign", other.gpu_index, other.pid)],
             summary=msg(
                 "pid {pid} ({name}) holds {held} on GPU {gpu} and does no work",

@@ -18,6 +18,12 @@ from yolomon.model import Item, TrainRecord
 from yolomon.units import duration, gibibytes, size
 
 RISE = declare("vram-growth.rise-bytes", 256e6, "bytes", "of what torch has allocated, at least")
+STRAIGHT_RISE = declare(
+    "vram-growth.straight-rise-bytes",
+    200e6,
+    "bytes",
+    "the same where it rises along a straight line over the steps",
+)
 RISE_SHARE = declare("vram-growth.rise-share", 0.005, "share", "of the GPU's memory, at least")
 DEVICE_RISE = declare(
     "vram-growth.device-rise-bytes", 1e9, "bytes", "the same where only NVML's memory is known"
@@ -118,7 +124,13 @@ class MemoryGrowth:
                 claim = _fragmented(view, history)
                 if claim is not None:
                     claims.append(claim)
-        if self._retry is not None and view.now_ts - self._retry[0] < 120:
+        last = view.phases.last_batch_ts()
+        if (
+            self._retry is not None
+            and view.now_ts - self._retry[0] < 120
+            and last is not None
+            and last > self._retry[0]
+        ):
             claims.append(self._say_retry(view, self._retry))
         return claims
 
@@ -160,7 +172,9 @@ def _grows(view: View, history: GpuHistory, gpu: _Gpu) -> tuple[str, Growing] | 
     total = history.info.memory_total_bytes
     thresholds = view.thresholds
     if gpu.has_torch:
-        found = gpu.allocated.grows(total, least_rise=thresholds[RISE], rise_share=thresholds[RISE_SHARE])
+        found = gpu.allocated.grows(
+            total, least_rise=thresholds[STRAIGHT_RISE], rise_share=0.0, straight=0.12
+        ) or gpu.allocated.grows(total, least_rise=thresholds[RISE], rise_share=thresholds[RISE_SHARE])
         if found is not None:
             return "allocated", found
         found = gpu.reserved.grows(
