@@ -132,6 +132,8 @@ class HostMemoryGrowth:
             forecast is None or forecast.earliest > view.thresholds[FAST_WITHIN]
         ):
             return
+        if not view.phases.known and found.scale.seconds < 60.0:
+            return  # without a log, start-up looks like growth for minutes
         if where == "elsewhere" and found.scale.seconds < 60.0 and self._worker_pids:
             return  # not of this job: only a long trend is told
         yield self._claim(found, forecast, where, available, capacity, view)
