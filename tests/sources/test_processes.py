@@ -22,7 +22,7 @@ from yolomon.sources.processes import (
     parse_stat,
     proportional_set_bytes,
 )
-from yolomon.sources.trainers import TrainerSearch, holds_cuda, may_train
+from yolomon.sources.trainers import TrainerSearch, holds_cuda, may_train, trains_here
 
 
 def test_stat_line_with_an_odd_name() -> None:
@@ -207,3 +207,4 @@ def test_a_pid_of_another_namespace_is_no_trainer_here(machine: FakeMachine) -> 
     assert not may_train(721, machine.roots)
     assert may_train(722, machine.roots)
     assert may_train(723, machine.roots)
+    assert [pid for pid in (721, 722, 723) if trains_here(pid, machine.roots)] == [722, 723]

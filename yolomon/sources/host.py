@@ -22,7 +22,7 @@ from yolomon.sources.processes import ProcessTree, proportional_set_bytes
 from yolomon.sources.procfs import REAL, Roots
 from yolomon.sources.space import Space, space_of
 from yolomon.sources.temperature import CpuTemperature
-from yolomon.sources.trainers import TrainerSearch, holds_cuda, may_train
+from yolomon.sources.trainers import TrainerSearch, may_train, trains_here
 
 if TYPE_CHECKING:
     from yolomon.sources.hostreader import HostReader
@@ -191,8 +191,7 @@ class HostSource:
         for now in self._ticks(interval, self._wake_processes):
             if watched is not self._watched or now - judged_at >= SEARCH_INTERVAL_SECONDS:
                 watched, judged_at = self._watched, now
-                # where pids are another namespace's, only one that holds CUDA is meant
-                meant = holds_cuda if shared is False else may_train
+                meant = trains_here if shared is False else may_train
                 gpu_pids = tuple(pid for pid in watched.get("gpu", ()) if meant(pid, self._roots))
                 log_pids = tuple(pid for pid in watched.get("log", ()) if may_train(pid, self._roots))
             roots = [*log_pids, *gpu_pids]

@@ -64,6 +64,17 @@ def may_train(pid: int, roots: Roots = REAL) -> bool:
     return not os.access(f"{roots.proc}/{pid}/fd", os.R_OK) or holds_cuda(pid, roots)
 
 
+def trains_here(pid: int, roots: Roots = REAL) -> bool:
+    """Whether a process trains, by what can be seen of it: an open CUDA device, or Python and a training script.
+
+    Asked where NVML's pids are another namespace's, and a process of ours may by chance have one of them.
+    """
+    if holds_cuda(pid, roots):
+        return True
+    command = command_of(pid, roots) or ""
+    return bool(_PYTHON.search(command.split(" ", 1)[0]) and _TRAINS.search(command))
+
+
 def holds_cuda(pid: int, roots: Roots = REAL, limit: int = 512) -> bool:
     """Whether a process has a CUDA device open; False also where we may not look."""
     folder = f"{roots.proc}/{pid}/fd"
