@@ -65,7 +65,7 @@ def may_train(pid: int, roots: Roots = REAL) -> bool:
 
 
 def trains_here(pid: int, roots: Roots = REAL) -> bool:
-    """Whether a process trains, by what can be seen of it: an open CUDA device, or Python and a training script.
+    """Whether a process trains, by what can be seen: an open CUDA device, or Python with a training script.
 
     Asked where NVML's pids are another namespace's, and a process of ours may by chance have one of them.
     """
