@@ -56,7 +56,7 @@ def mmdet(number: int) -> bytes:
     epoch, batch = divmod(number, 99)
     return (
         f"2023/05/24 20:17:36 - mmengine - INFO - Epoch(train)  [{epoch + 1}][{batch + 1:>4}/99]  "
-        "lr: 9.0530e-09  eta: 8 days, 4:44:34  time: 33.6969  data_time: 31.8698  memory: 17929  loss: 7.6343  "
+        "lr: 9.0530e-09  eta: 8 days, 4:44:34  time: 33.6969  data_time: 31.8698  memory: 17929  loss: 7.6  "
         "loss_cls: 3.1140  loss_bbox: 2.1904  loss_obj: 2.3299"
     ).encode()
 
