@@ -93,11 +93,16 @@ train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=max_epochs, val_interval
 
 def test_an_mm_config_of_mmcv() -> None:
     run = run_info_of_mm_config(
-        "data = dict(samples_per_gpu=2, workers_per_gpu=2)\nrunner = dict(type='EpochBasedRunner', "
+        "model = dict(type='FCOS')\ndata = dict(samples_per_gpu=2, workers_per_gpu=2)\nrunner = "
+        "dict(type='EpochBasedRunner', "
         "max_epochs=12)\n"
     )
     assert run is not None
     assert (run.trainer, run.epochs, run.batch_size, run.workers) == ("mmcv", 12, 2, 2)
+
+
+def test_a_script_beside_the_log_is_no_config() -> None:
+    assert run_info_of_mm_config("max_epochs = 40\ndata = dict(samples_per_gpu=2)\nmodel = load()\n") is None
 
 
 def test_what_is_no_python_is_no_config() -> None:
@@ -108,9 +113,7 @@ def test_the_file_beside_the_log_or_above_it(tmp_path: Path) -> None:
     log = tmp_path / "vis_data" / "scalars.json"
     log.parent.mkdir()
     assert settings_beside(log) is None
-    (tmp_path / "yolov8_s.py").write_text(
-        "train_cfg = dict(max_epochs=40)\ntrain_dataloader = dict(batch_size=3)\n"
-    )
+    (tmp_path / "yolov8_s.py").write_text("_base_ = 'a.py'\ntrain_cfg = dict(max_epochs=40)\n")
     run = settings_beside(log)
     assert run is not None
     assert run.epochs == 40

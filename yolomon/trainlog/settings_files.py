@@ -102,7 +102,7 @@ def run_info_of_mm_config(source: str) -> RunInfo | None:
     """What an MMDetection or MMEngine config says: epochs, batch size a GPU, workers, image size, model.
 
     The config is parsed, not run; names that point at other names of the same file are followed one step.
-    None where the text is no Python.
+    None where the text is no Python, or a script of another kind.
     """
     try:
         module = ast.parse(source)
@@ -112,6 +112,9 @@ def run_info_of_mm_config(source: str) -> RunInfo | None:
     for statement in module.body:
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
             names[statement.targets[0].id] = _literal(statement.value, names)
+
+    if not _looks_like_mm_config(names):
+        return None
 
     def at(*path: str) -> object:
         value: object = names
@@ -139,6 +142,15 @@ def run_info_of_mm_config(source: str) -> RunInfo | None:
         batch_size=float(batch) if batch is not None else None,  # a GPU; the job's is this times the ranks
         image_size=integer(scale),
         workers=integer(at("train_dataloader", "num_workers"), at("data", "workers_per_gpu")),
+    )
+
+
+def _looks_like_mm_config(names: Mapping[str, object]) -> bool:
+    """Whether a module of these names is a config: scripts may lie beside a log too."""
+    loops = ("train_dataloader", "train_cfg", "data", "runner")
+    return any(isinstance(names.get(name), dict) for name in loops) and (
+        isinstance(names.get("model"), dict)
+        or not {"_base_", "default_scope", "optim_wrapper"}.isdisjoint(names)
     )
 
 
