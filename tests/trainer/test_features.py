@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import math
 import sys
 from pathlib import Path
@@ -49,6 +50,23 @@ def hook_count(model: Any) -> int:
 
 def statistics_of(tensor: Any) -> dict[str, float]:
     return dict(zip(statistics.NAMES, layer_statistics(tensor).tolist(), strict=True))
+
+
+class SaveOnce:
+    """A forward hook that saves the whole model, as a script might."""
+
+    def __init__(self, model: Any, into: list[bytes]) -> None:
+        self.model, self.into, self.hooks_inside = model, into, 0
+
+    def __call__(self, *_: object) -> None:
+        if not self.into:
+            self.hooks_inside = hook_count(self.model) - 1
+            buffer = io.BytesIO()
+            torch.save(self.model, buffer)
+            self.into.append(buffer.getvalue())
+
+    def __reduce__(self) -> tuple[type, tuple[None, list[bytes]]]:
+        return SaveOnce, (None, [b"saved"])
 
 
 class TestStatistics:
@@ -145,23 +163,42 @@ class TestMonitor:
         assert (records[3] or {})["step"] == 1
         assert (records[3] or {})["grad_step"] == 4
 
-    def test_no_hook_stays_between_samples_or_after_close(self) -> None:
+    def test_no_hook_is_in_the_model_between_steps_or_after_close(self) -> None:
+        modules = sys.modules["torch.nn.modules.module"]
+        optimizers = sys.modules["torch.optim.optimizer"]
         model = small_model()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        inside: list[int] = []
+        model[4].register_forward_hook(lambda *_: inside.append(hook_count(model)))
+        own = hook_count(model)
         monitor = FeatureMonitor(model, every=3)
-        assert hook_count(model) == 3
-        train_step(model, optimizer)
-        monitor.step()
-        assert hook_count(model) == 0
-        train_step(model, optimizer)
-        monitor.step()
-        train_step(model, optimizer)
-        monitor.step()
-        assert hook_count(model) == 3, "armed for the next step"
+        for _ in range(4):
+            assert hook_count(model) == own, "a model copied or saved here carries no hook"
+            train_step(model, optimizer)
+            monitor.step()
+        assert [count > own for count in inside] == [True, False, False, True]
+        assert hook_count(model) == own
         monitor.close()
-        assert hook_count(model) == 0
-        assert not sys.modules["torch.optim.optimizer"]._global_optimizer_pre_hooks
+        assert not modules._global_forward_pre_hooks
+        assert not optimizers._global_optimizer_pre_hooks
         assert monitor.step() is None
+
+    def test_closed_before_the_first_step_leaves_nothing(self) -> None:
+        model = small_model()
+        FeatureMonitor(model).close()
+        assert hook_count(model) == 0
+        assert not sys.modules["torch.nn.modules.module"]._global_forward_pre_hooks
+
+    def test_a_model_saved_in_the_middle_of_a_sampled_step_loads_and_runs(self) -> None:
+        model = small_model()
+        saved: list[bytes] = []
+        model[2].register_forward_hook(save_hook := SaveOnce(model, saved))
+        monitor = FeatureMonitor(model)
+        train_step(model, torch.optim.SGD(model.parameters(), lr=0.01))
+        monitor.close()
+        assert save_hook.hooks_inside > 0
+        twin = torch.load(io.BytesIO(saved[0]), weights_only=False)
+        assert twin(torch.zeros(1, 3, 8, 8)).shape == (1, 2)
 
     def test_hooks_of_others_stay(self) -> None:
         model = small_model()

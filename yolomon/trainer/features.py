@@ -8,7 +8,7 @@ later.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,6 +85,8 @@ class FeatureMonitor:
         self._parameters = gradients.parameter_groups(self._model, self._layers.groups)
         self._watch_optimizer = watch_optimizer
         self._visible = dict(self._layers.hooked)
+        self._visible_ids = {id(module) for module in self._visible.values()}
+        self._trigger_handle: Handle | None = None
         self._blind = dict.fromkeys(self._visible, 0)
         self._unseen: list[str] = []
         self._handles: dict[str, Handle] = {}
@@ -179,8 +181,12 @@ class FeatureMonitor:
 
     def _arm(self) -> None:
         self._sample = _Sample(step=None, epoch=None)
-        for name, module in self._visible.items():
-            self._handles[name] = module.register_forward_hook(self._layer_hook(name))
+        modules = sys.modules.get("torch.nn.modules.module")
+        register = getattr(modules, "register_module_forward_pre_hook", None)
+        if self._compiled_inside or register is None:
+            self._hook_layers()  # compiled modules warn of a hook on all modules
+        elif self._visible:
+            self._trigger_handle = register(self._before_forward)
         if self._watch_optimizer:
             optimizers = sys.modules.get("torch.optim.optimizer")
             register = getattr(optimizers, "register_optimizer_step_pre_hook", None)
@@ -190,20 +196,35 @@ class FeatureMonitor:
             else:
                 self._optimizer_handle = register(self._before_optimizer_step)
 
-    def _layer_hook(self, name: str) -> Callable[[Module, object, object], None]:
-        def look(module: Module, _inputs: object, output: object) -> None:
-            if not module.training or name not in self._handles or self._sample is None or _tracing():
-                return
-            self._handles.pop(name).remove()
-            try:
-                tensor = statistics.first_tensor(output)
-                if tensor is not None:
-                    self._sample.layers[name] = statistics.layer_statistics(tensor)
-            except Exception as error:  # noqa: BLE001 - inside the user's forward pass, which must go on
-                self._give_up(name)
-                self._say(f"statistics of layer {name} are missing: {type(error).__name__}: {error}")
+    def _before_forward(self, module: Module, _inputs: object) -> None:
+        """Called for every module until this model's forward pass begins; only then its layers get hooks.
 
-        return look
+        So between two steps, when a script copies or saves the model, none is in it.
+        """
+        if module.training and (module is self._model or id(module) in self._visible_ids) and not _tracing():
+            self._release_trigger()
+            self._hook_layers()
+
+    def _hook_layers(self) -> None:
+        for name, module in self._visible.items():
+            self._handles[name] = module.register_forward_hook(_LayerHook(self, name))
+
+    def _look(self, name: str, module: Module, output: object) -> None:
+        if not module.training or name not in self._handles or self._sample is None or _tracing():
+            return
+        self._handles.pop(name).remove()
+        try:
+            tensor = statistics.first_tensor(output)
+            if tensor is not None:
+                self._sample.layers[name] = statistics.layer_statistics(tensor)
+        except Exception as error:  # noqa: BLE001 - inside the user's forward pass, which must go on
+            self._give_up(name)
+            self._say(f"statistics of layer {name} are missing: {type(error).__name__}: {error}")
+
+    def _release_trigger(self) -> None:
+        if self._trigger_handle is not None:
+            self._trigger_handle.remove()
+            self._trigger_handle = None
 
     def _before_optimizer_step(self, optimizer: Optimizer, *_: object) -> None:
         mine = {id(p) for parameters in self._parameters.values() for p in parameters}
@@ -214,6 +235,7 @@ class FeatureMonitor:
 
     def _end_forward(self) -> None:
         """The sampled step is over: no hook stays. Layers never seen are given up after some samples."""
+        self._release_trigger()
         for name, handle in self._handles.items():
             handle.remove()
             self._blind[name] += 1
@@ -232,11 +254,13 @@ class FeatureMonitor:
 
     def _give_up(self, name: str) -> None:
         self._visible.pop(name, None)
+        self._visible_ids = {id(module) for module in self._visible.values()}
         if name not in self._unseen:
             self._unseen.append(name)
 
     def _hide_compiled(self, model: Module) -> None:
         hidden = _compiled_modules(model, self._model)
+        self._compiled_inside = bool(hidden)
         names = [name for name, module in self._visible.items() if id(module) in hidden]
         for name in names:
             self._give_up(name)
@@ -295,6 +319,21 @@ class FeatureMonitor:
         self.failures.append(text)
         if self.log is not None:
             self.log.warn(text)
+
+
+class _LayerHook:
+    """A forward hook; in a copied or pickled model it is one that does nothing."""
+
+    def __init__(self, monitor: FeatureMonitor | None, name: str) -> None:
+        self._monitor = monitor
+        self._name = name
+
+    def __call__(self, module: Module, _inputs: object, output: object) -> None:
+        if self._monitor is not None:
+            self._monitor._look(self._name, module, output)
+
+    def __reduce__(self) -> tuple[type[_LayerHook], tuple[None, str]]:
+        return _LayerHook, (None, self._name)
 
 
 def _compiled_modules(given: Module, inner: Module) -> set[int]:
