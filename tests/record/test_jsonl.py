@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import signal
 import subprocess
 import sys
 import time
@@ -127,31 +126,6 @@ print(len(told), str(recorder.warning), recorder.written, recorder.lost)
     else:
         assert (written, lost) == ("501", "0")  # there was room again: nothing is missing
         assert len([item for item in read_all(path) if isinstance(item, Telemetry)]) == 500
-
-
-def test_sigterm_writes_what_is_queued(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    script = f"""
-import sys
-from yolomon.model import Header, Telemetry
-from yolomon.record.jsonl import Recorder
-from yolomon.record.signals import stopped_by_signals
-with stopped_by_signals() as stopping, Recorder({str(path)!r}) as recorder:
-    recorder.add(Header(ts=0.0))
-    for n in range(1000):
-        recorder.add(Telemetry(ts=float(n)))
-    print("ready", flush=True)
-    stopping.wait(30)
-print("closed", recorder.written, flush=True)
-"""
-    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    process.send_signal(signal.SIGTERM)
-    assert process.stdout.readline() == "closed 1001\n"
-    assert process.wait(10) == 0
-    process.stdout.close()
-    assert len(list(read_all(path))) == 1001
 
 
 def test_the_queue_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
