@@ -219,7 +219,7 @@ class Phases:
     def __init__(self) -> None:
         self.ranks: dict[int, RankPhases] = {}
         self._close_mosaic: int | None = None
-        self._spans: tuple[float, float, list[tuple[float, float]]] | None = None
+        self._spans: dict[tuple[float, float], list[tuple[float, float]]] = {}
 
     def observe(self, record: TrainRecord) -> None:
         """Take one record."""
@@ -229,7 +229,7 @@ class Phases:
         if rank not in self.ranks:
             self.ranks[rank] = RankPhases(rank)
         self.ranks[rank].observe(record, self._close_mosaic)
-        self._spans = None
+        self._spans.clear()
 
     @property
     def known(self) -> bool:
@@ -255,8 +255,9 @@ class Phases:
 
     def training_spans(self, start_ts: float, end_ts: float) -> list[tuple[float, float]]:
         """When all ranks were training (after warm-up), within [start, end], in order."""
-        if self._spans is not None and self._spans[0] == start_ts and self._spans[1] == end_ts:
-            return self._spans[2]
+        found = self._spans.get((start_ts, end_ts))
+        if found is not None:
+            return found
         spans = [(start_ts, end_ts)] if self.ranks else []
         for rank in self.ranks.values():
             own = [
@@ -268,7 +269,9 @@ class Phases:
                 if i.phase == "train"
             ]
             spans = _both(spans, own)
-        self._spans = (start_ts, end_ts, spans)
+        if len(self._spans) > 8:
+            self._spans.clear()
+        self._spans[(start_ts, end_ts)] = spans
         return spans
 
     def last_batch_ts(self) -> float | None:

@@ -12,7 +12,7 @@ from yolomon.diagnosis.phases import Phases
 from yolomon.model import GpuSample, Telemetry
 
 ROWS_LIMIT = 600
-SPANS_SECONDS = 600.0  # how far back training is told from the rest
+SPANS_SECONDS = 160.0  # how far back training is told from the rest, at least
 SETTLE_SECONDS = 1.0  # NVML's utilization and power are means over up to 1 s before the read
 _FIELDS = (
     "utilization_percent",
@@ -174,7 +174,7 @@ class Seconds:
             return
         start = now_ts - within_seconds
         known = phases.known
-        spans = phases.training_spans(now_ts - SPANS_SECONDS, now_ts) if known else []
+        spans = phases.training_spans(now_ts - max(SPANS_SECONDS, within_seconds), now_ts) if known else []
         needs_wide = wide and gpu.has_gpm
         place = len(spans) - 1
         for row in reversed(gpu.rows):

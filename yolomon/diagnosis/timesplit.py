@@ -102,7 +102,7 @@ class TimeSplit:
         busy: dict[int, float] = {}
         for member in job.members:
             if member.gpu_index is not None:
-                means = seconds.training_means(member.gpu_index, phases, now_ts, 10.0)
+                means = seconds.training_means(member.gpu_index, phases, now_ts, 8.0)
                 if means is not None and means.busy_percent is not None:
                     busy[member.rank] = means.busy_percent
         least = min(busy.values(), default=0.0)
@@ -194,7 +194,7 @@ class TimeSplit:
     ) -> list[tuple[str, float, float, int | None]]:
         parts: list[tuple[str, float, float, int | None]] = []
         epoch = interval.epoch
-        patience = self._phases.patience_seconds(12.0, 20.0, 1.0)
+        patience = self._phases.patience_seconds(12.0, 20.0, 1.0) if end - start > 12.0 else None
         if patience is not None and end - start > patience:
             usual = phases.typical_gap() or 0.0
             parts.append(("stalled", start, end - usual, epoch))

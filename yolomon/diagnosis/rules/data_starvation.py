@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Iterable
 from statistics import median
 from typing import ClassVar
@@ -14,7 +15,7 @@ from yolomon.diagnosis.rules.bottleneck import find_bottleneck
 from yolomon.diagnosis.statistics import quantile
 from yolomon.diagnosis.thresholds import declare
 from yolomon.messages import Message, msg
-from yolomon.model import Item
+from yolomon.model import Item, TrainRecord
 from yolomon.units import gibibytes
 
 SHARE = declare("data-starvation.share", 0.30, "share", "of the step time spent waiting for data, sustained")
@@ -27,6 +28,7 @@ BURST_SHARE = declare("bursty-load.idle-share", 0.10, "share", "of training seco
 UNDERUSED = declare("gpu-underused.busy-percent", 50.0, "%", "busy GPU time below which a GPU is underused")
 LEAST_SECONDS = 6.0
 LEAST_BATCHES = 6
+SKIPPED_BATCHES = 2  # kernels are chosen, the loader starts
 
 
 class _Share(msgspec.Struct, frozen=True):
@@ -52,16 +54,32 @@ class DataStarvation:
 
     def __init__(self) -> None:
         self._active: set[int] = set()
+        self._windows: dict[int, _Window] = {}  # by rank
         self._slow: dict[int, tuple[float, Claim | None]] = {}  # GPU -> when looked at, what was seen
 
     def observe(self, item: Item, view: View) -> None:
-        """Needs nothing but the history."""
+        """Take each step's time and the part of it spent waiting."""
+        if not isinstance(item, TrainRecord) or item.backlog:
+            return
+        if item.kind == "start":
+            self._windows.pop(item.rank or 0, None)
+        elif item.kind == "batch" and item.batch != 1:
+            data, step = item.roles.data_seconds, item.roles.step_seconds
+            if data is not None and step is not None and step > 0 and data >= 0:
+                window = self._windows.get(item.rank or 0)
+                if window is None:
+                    window = self._windows[item.rank or 0] = _Window()
+                window.add(item.ts, data, step, view.thresholds[SECONDS])
 
     def check(self, view: View) -> Iterable[Claim]:
         """Claims for each starving GPU (or the run), else for those that do little."""
         if not view.phases.known:
             return []
-        shares = [s for rank in view.phases.ranks if (s := _share(view, rank)) is not None]
+        shares = [
+            share
+            for rank, window in self._windows.items()
+            if (share := window.share(rank, view.now_ts)) is not None
+        ]
         starving = [
             s for s in shares if s.share >= view.thresholds[CLEAR_SHARE if s.rank in self._active else SHARE]
         ]
@@ -102,43 +120,47 @@ class DataStarvation:
         return claims
 
 
-def _share(view: View, rank: int) -> _Share | None:
-    history = view.history.train.ranks.get(rank)
-    if history is None or view.phases.ranks[rank].batches < LEAST_BATCHES:
-        return None
-    window = view.thresholds[SECONDS]
-    data = step = 0.0
-    count = 0
-    onset: float | None = None
-    open_onset = True
-    newest: float | None = None
-    for record in reversed(history.batches):
-        roles = record.roles
-        if roles.data_seconds is None or not roles.step_seconds or record.batch == 1 or record.backlog:
-            continue
-        newest = record.ts if newest is None else newest
-        inside = count < 4 * LEAST_BATCHES or step < window
-        if inside:
-            data += min(roles.data_seconds, roles.step_seconds)
-            step += roles.step_seconds
-            count += 1
-        if open_onset:
-            if roles.data_seconds >= 0.15 * roles.step_seconds:
-                onset = record.ts - roles.step_seconds
-            elif not inside:
-                open_onset = False
-        elif not inside:
-            break
-    if (
-        count < LEAST_BATCHES
-        or step < LEAST_SECONDS
-        or newest is None
-        or view.now_ts - newest > max(60.0, 3 * window)
-    ):
-        return None
-    return _Share(
-        rank, data / step, data / count, step / count, count, step, onset if onset is not None else newest
-    )
+class _Window:
+    """One rank's newest steps: as many as make `seconds`, the first of each epoch left out."""
+
+    def __init__(self) -> None:
+        self.steps: deque[tuple[float, float, float]] = deque()  # time, data seconds, step seconds
+        self.data = 0.0
+        self.step = 0.0
+        self.onset_ts: float | None = None
+        self.seen = 0
+
+    def add(self, ts: float, data: float, step: float, seconds: float) -> None:
+        """Take one step."""
+        self.seen += 1
+        if self.seen <= SKIPPED_BATCHES:
+            return
+        data = min(data, step)
+        self.steps.append((ts, data, step))
+        self.data += data
+        self.step += step
+        while len(self.steps) > LEAST_BATCHES and self.step - self.steps[0][2] >= seconds:
+            _, old_data, old_step = self.steps.popleft()
+            self.data -= old_data
+            self.step -= old_step
+        if data >= 0.15 * step:
+            if self.onset_ts is None:
+                self.onset_ts = ts - step
+        elif self.data < 0.15 * self.step:
+            self.onset_ts = None
+
+    def share(self, rank: int, now_ts: float) -> _Share | None:
+        """What they say; None before there are enough, or long after the last one."""
+        count = len(self.steps)
+        if count < LEAST_BATCHES or self.step < LEAST_SECONDS:
+            return None
+        newest = self.steps[-1][0]
+        if now_ts - newest > max(60.0, 3 * self.step):
+            return None
+        onset = newest if self.onset_ts is None else self.onset_ts
+        return _Share(
+            rank, self.data / self.step, self.data / count, self.step / count, count, self.step, onset
+        )
 
 
 def _claim(view: View, target: str, share: _Share, ranks: int) -> Claim:

@@ -25,11 +25,22 @@ class SyncWait:
 
     codes: ClassVar[tuple[str, ...]] = ("sync-wait",)
 
+    def __init__(self) -> None:
+        self._looked_ts = float("-inf")
+        self._claims: list[Claim] = []
+
     def observe(self, item: Item, view: View) -> None:
         """Needs nothing but the history."""
 
     def check(self, view: View) -> Iterable[Claim]:
-        """One claim a waiting GPU."""
+        """One claim a waiting GPU; epochs are slow, so it looks every 5 s."""
+        if not 0 <= view.now_ts - self._looked_ts < 5:
+            self._looked_ts = view.now_ts
+            self._claims = self._look(view)
+        return self._claims
+
+    @staticmethod
+    def _look(view: View) -> list[Claim]:
         leader = view.phases.leader
         if leader is None or view.job.size < 2 or leader.epochs_done < EPOCHS_SEEN:
             return []
