@@ -1,0 +1,90 @@
+"""Makes the pictures of the screen anew, from the recording that ships with yolomon.
+
+    python -m screenshots.make            the pictures of the README
+    python -m screenshots.make --matrix   every size in every part of the demo, into screenshots/matrix/
+
+SVG as Textual draws it; PNG through cairosvg (`pip install '.[screenshots]'`) with the DejaVu fonts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from pathlib import Path
+
+from yolomon import live
+from yolomon.messages import translator
+from yolomon.settings import Settings
+from yolomon.tui.app import MonitorApp
+
+FOLDER = Path(__file__).parent
+SIZES = [(240, 70), (140, 40), (120, 30), (100, 24), (80, 24), (60, 15), (40, 10), (50, 60), (200, 12)]
+MOMENTS = {"healthy": 100.0, "straggler": 205.0, "memory-growth": 300.0}
+README = [
+    ("demo-140x40", "straggler", (140, 40), "en", "dark", ""),
+    ("growth-140x40", "memory-growth", (140, 40), "en", "dark", ""),
+    ("healthy-140x40", "healthy", (140, 40), "en", "dark", ""),
+    ("demo-80x24", "straggler", (80, 24), "en", "dark", ""),
+    ("demo-light-120x30", "straggler", (120, 30), "en", "light", ""),
+    ("demo-zh-140x40", "straggler", (140, 40), "zh_CN", "dark", ""),
+]
+
+
+async def picture(name: str, seconds: float, size: tuple[int, int], language: str, theme: str, keys: str) -> None:
+    """One picture of the demo `seconds` after its start."""
+    settings = Settings(theme=theme, graph="blocks")
+    session = live.demo(0.0, settings)
+    app = MonitorApp(session, settings, translator(language), timed=False)
+    async with app.run_test(size=size) as pilot:
+        session.start()
+        until = time.monotonic() + 20
+        while session.history.first_ts is None and time.monotonic() < until:
+            session.drain(0.1)
+            await asyncio.sleep(0.01)
+        assert session.history.first_ts is not None
+        target = session.history.first_ts + seconds
+        assert session.replay is not None
+        session.replay.skip_to(target)
+        quiet = 0
+        while quiet < 10 and time.monotonic() < until:
+            quiet = 0 if session.drain(0.5) else quiet + 1
+            await asyncio.sleep(0.02)
+        for key in keys.split():
+            await pilot.press(key)
+        app.redraw()
+        await pilot.pause()
+        write(name, app.export_screenshot(title="yolomon"))
+    session.stop(0.5)
+
+
+def write(name: str, svg: str) -> None:
+    """The SVG, and a PNG where cairosvg is installed."""
+    (FOLDER / f"{name}.svg").parent.mkdir(parents=True, exist_ok=True)
+    (FOLDER / f"{name}.svg").write_text(svg, encoding="utf-8")
+    try:
+        import cairosvg
+    except ModuleNotFoundError:
+        print(f"{name}: no PNG without cairosvg")
+        return
+    plain = svg.replace("Fira Code", "DejaVu Sans Mono").replace("monospace", "DejaVu Sans Mono")
+    cairosvg.svg2png(bytestring=plain.encode(), write_to=str(FOLDER / f"{name}.png"), output_width=1600)
+    print(name)
+
+
+def main() -> None:
+    """Make all pictures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--matrix", action="store_true", help="every size in every part of the demo")
+    if parser.parse_args().matrix:
+        for moment, seconds in MOMENTS.items():
+            for columns, rows in SIZES:
+                name = f"matrix/{moment}-{columns}x{rows}"
+                asyncio.run(picture(name, seconds, (columns, rows), "en", "dark", ""))
+        return
+    for name, moment, size, language, theme, keys in README:
+        asyncio.run(picture(name, MOMENTS[moment], size, language, theme, keys))
+
+
+if __name__ == "__main__":
+    main()
