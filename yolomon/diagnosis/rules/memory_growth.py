@@ -379,15 +379,11 @@ def _fragmented(view: View, gpu: GpuHistory) -> Claim | None:
         return None
     roles = told.batches[-1].roles
     reserved = roles.memory_reserved_bytes
-    peaks = [r.roles.memory_peak_bytes for r in list(told.batches)[-200:]]
-    known = [p for p in peaks if p is not None]
-    if reserved is None or not known or len(told.batches) < 100:
+    if reserved is None or reserved < view.thresholds[FRAGMENTED_USED] * total or len(told.batches) < 100:
         return None
-    peak = max(known)
-    if (
-        reserved < view.thresholds[FRAGMENTED_USED] * total
-        or peak > view.thresholds[FRAGMENTED_PEAK] * reserved
-    ):
+    known = [p for r in list(told.batches)[-200:] if (p := r.roles.memory_peak_bytes) is not None]
+    peak = max(known, default=reserved)
+    if peak > view.thresholds[FRAGMENTED_PEAK] * reserved:
         return None
     return Claim(
         code="vram-fragmentation",
