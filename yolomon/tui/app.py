@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import ClassVar
 
 import msgspec
+from rich.text import Text
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.filter import Monochrome, NoColor
@@ -15,7 +17,7 @@ from textual.filter import Monochrome, NoColor
 from yolomon.messages import Translate
 from yolomon.model import Finding
 from yolomon.settings import Settings
-from yolomon.tui import glyphs, pages, theme
+from yolomon.tui import crash, glyphs, pages, theme
 from yolomon.tui.feed import Feed
 from yolomon.tui.plots import ColumnCache
 from yolomon.tui.progress import eta_seconds
@@ -43,7 +45,7 @@ class MonitorApp(App[int]):
     """
 
     TITLE = "yolomon"
-    CSS_PATH = "app.tcss"
+    CSS_PATH = Path(__file__).with_name("app.tcss")
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS: ClassVar[str | None] = None
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -170,6 +172,11 @@ class MonitorApp(App[int]):
         if isinstance(page, Page) and page.size.area:
             page.draw(self.frame())
 
+    def _fatal_error(self) -> None:
+        """An error of our own: the terminal is given back, the details go to a file, the user gets a line."""
+        self._exit_renderables.append(Text(crash.told(self.tr)))
+        self._close_messages_no_wait()
+
     # ------------------------------------------------------------ actions
 
     def action_page(self, name: str) -> None:
@@ -177,6 +184,11 @@ class MonitorApp(App[int]):
         current = self.screen
         if not isinstance(current, Page):
             return
+        if current.PAGE == "" and len(self.screen_stack) > 1:  # a page on top of another: back first
+            self.pop_screen()
+            current = self.screen
+            if not isinstance(current, Page):
+                return
         wanted = "overview" if name == current.PAGE and name != "overview" else name
         if wanted != current.PAGE:
             page = pages.make(wanted)
@@ -234,7 +246,10 @@ class MonitorApp(App[int]):
             self._look(cursor_ts=max(at, frame.end_ts - frame.window_seconds))
 
     def action_clear(self) -> None:
-        """No cursor."""
+        """Back from an explanation, else no cursor."""
+        if len(self.screen_stack) > 1:
+            self.pop_screen()
+            return
         self._look(cursor_ts=None)
 
     def action_silence(self) -> None:
@@ -243,6 +258,20 @@ class MonitorApp(App[int]):
         if standing:
             self.feed.silence(standing[0].code, standing[0].target)
             self.redraw()
+
+    def action_explain(self) -> None:
+        """Explain the worst finding: its evidence, the rule, what could fool it, what to try."""
+        standing = self.frame().findings_at()
+        if standing:
+            from yolomon.tui.screens.explain import ExplainPage
+
+            self.push_screen(ExplainPage(standing[0]))
+
+    def action_pick_log(self) -> None:
+        """Show the logs that were found."""
+        from yolomon.tui.screens.pick_log import PickLogPage
+
+        self.push_screen(PickLogPage())
 
     def action_repaint(self) -> None:
         """Paint everything anew, e.g. after a reattach garbled the screen."""

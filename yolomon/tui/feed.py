@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol
 
 from yolomon.diagnosis.engine import Engine
 from yolomon.model import Finding
+from yolomon.trainlog.discover import Candidate
 
 
 class Playback(Protocol):
@@ -36,6 +39,19 @@ class Feed(Protocol):
 
     def all_findings(self) -> list[Finding]:
         """Everything that was ever said, also what is over."""
+        ...
+
+    @property
+    def needs_choice(self) -> bool:
+        """Several logs fit equally well: the user should pick."""
+        ...
+
+    def candidates(self) -> Sequence[Candidate]:
+        """Logs to pick from, best first; none in a replay."""
+        ...
+
+    def attach(self, paths: Sequence[Path]) -> None:
+        """Follow these logs of one run instead of those before."""
         ...
 
     def silence(self, code: str, target: str) -> object:
