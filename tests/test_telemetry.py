@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from yolomon.messages import msg
 from yolomon.model import (
+    CurveBlock,
     Finding,
     GpmSample,
     GpuEvent,
@@ -70,6 +71,7 @@ EXAMPLES: list[Item | Finding] = [
         features={"model.9": {"mean": 0.5, "std": float("inf")}},
         text="NaN",
     ),
+    CurveBlock(ts=6.5, source="train.jsonl", name="loss", minimum=0.5, maximum=2.0, count=40, non_finite=1),
     LogStatus(ts=7.0, source="train.jsonl", state="following", format="jsonl", broken_lines=2),
     Finding(
         code="stall",

@@ -40,6 +40,15 @@ def test_first_line_is_a_header_whatever_came_first(tmp_path: Path) -> None:
     assert first == Header(ts=2.0)
 
 
+def test_the_recording_does_not_begin_in_the_logs_past(tmp_path: Path) -> None:
+    began = time.time()
+    with Recorder(tmp_path / "a.jsonl") as recorder:
+        recorder.add(TrainRecord(ts=5.0, kind="batch", backlog=True))
+    header = decode((tmp_path / "a.jsonl").read_bytes().splitlines()[0])
+    assert isinstance(header, Header)
+    assert began <= header.ts <= time.time()
+
+
 def test_an_unchanged_header_is_written_once_a_changed_one_again(tmp_path: Path) -> None:
     changed = Header(ts=9.0, gpus=(GpuInfo(index=0, uuid="GPU-9", name="X"),))
     host = Header(ts=2.0, host=HostInfo(cores=4))

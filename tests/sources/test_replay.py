@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from yolomon.model import (
+    CurveBlock,
     Finding,
     GpuInfo,
     GpuSample,
@@ -182,6 +183,20 @@ def test_loops_with_rising_time(tmp_path: Path) -> None:
     assert [item.segment for item in records[:3]] == [0, 1, 2]
     assert all(item.own_ts == item.ts for item in records)
     assert not source.ended
+
+
+def test_what_was_in_the_log_before_is_played_at_once(tmp_path: Path) -> None:
+    """It is hours older than the recording; the first reading comes without that wait."""
+    old = TrainRecord(ts=START - 7200, kind="batch", epoch=1, backlog=True)
+    block = CurveBlock(ts=START - 7000, source="a", name="loss", count=3)
+    path = recording(tmp_path / "a.jsonl", [encode(old), encode(block), *lines(3)])
+    items: list[Item] = []
+    source = ReplaySource(path, speed=0.0)
+    source.start(items.append)
+    assert wait_for(lambda: len(items) == 4)
+    source.stop()
+    assert items[:2] == [old, block]
+    assert source.clock() == START
 
 
 def test_a_file_that_cannot_be_played_is_a_status_not_a_crash(tmp_path: Path) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import gzip
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
 from yolomon.messages import Message, msg
-from yolomon.model import Finding, Header, Item
+from yolomon.model import CurveBlock, Finding, Header, Item, TrainRecord
 from yolomon.telemetry import encode
 
 QUEUE_LIMIT = 20_000
@@ -131,8 +132,7 @@ class Recorder:
         if not self._begun:
             self._begun = True
             if not isinstance(item, Header):
-                ts = item.raised_ts if isinstance(item, Finding) else item.ts
-                first = encode(Header(ts=ts)) + b"\n"
+                first = encode(Header(ts=_begin_ts(item))) + b"\n"
         return first + encode(item) + b"\n"
 
     def _write(self, data: bytes) -> bool:
@@ -167,3 +167,10 @@ class Recorder:
         )
         if self._on_warning is not None:
             self._on_warning(self.warning)
+
+
+def _begin_ts(item: Item | Finding) -> float:
+    """When a recording begins; what was in a log before tells nothing about that."""
+    if isinstance(item, CurveBlock) or (isinstance(item, TrainRecord) and item.backlog):
+        return time.time()
+    return item.raised_ts if isinstance(item, Finding) else item.ts

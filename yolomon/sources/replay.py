@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from yolomon.messages import msg
-from yolomon.model import Item, SourceStatus, TrainRecord
+from yolomon.model import CurveBlock, Item, SourceStatus, TrainRecord
 from yolomon.sources.base import Emit
 from yolomon.sources.recording import RecordingError, RecordingReader, merge_by_time, read_all
 from yolomon.sources.timeshift import shifted
@@ -201,6 +201,10 @@ class ReplaySource:
             first_of_turn = True
             reader = RecordingReader(self.path)
             for item in self._items(reader):
+                if _is_backlog(item):  # older than the recording: no time to wait for
+                    if turn == 0:
+                        emit(shifted(item, shift or 0.0))
+                    continue
                 if shift is None:
                     shift = 0.0 if self._rebase_to is None else self._rebase_to - item.ts
                     self.clock.advance_to(item.ts + shift)
@@ -235,3 +239,7 @@ class ReplaySource:
     def _items(self, reader: RecordingReader) -> Iterator[Item]:
         streams: list[Iterable[Item]] = [reader, *self._records]
         return merge_by_time(*streams) if self._records else iter(reader)
+
+
+def _is_backlog(item: Item) -> bool:
+    return isinstance(item, CurveBlock) or (isinstance(item, TrainRecord) and item.backlog)

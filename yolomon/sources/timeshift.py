@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import msgspec
 
-from yolomon.model import GpuEvent, Header, Item, LogStatus, SourceStatus, Telemetry, TrainRecord
-
-T = TypeVar("T", Header, Telemetry, GpuEvent, SourceStatus, TrainRecord, LogStatus)
+from yolomon.model import Item, LogStatus, Telemetry, TrainRecord
 
 
 def shifted(item: Item, seconds: float) -> Item:
