@@ -1,9 +1,10 @@
-"""Small recordings for the screen's tests, and a feed that holds one. Times are fixed, so that pictures are too."""
+"""Small recordings for the screen's tests, and a feed that holds one. Times are fixed, pictures are too."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import sin
+from pathlib import Path
 
 from yolomon.diagnosis.engine import Engine
 from yolomon.diagnosis.rules.base import Claim, Rule, View
@@ -21,6 +22,7 @@ from yolomon.model import (
     Telemetry,
     TrainRecord,
 )
+from yolomon.trainlog.discover import Candidate
 from yolomon.tui.feed import Playback
 
 START = 1_800_000_000.0
@@ -61,6 +63,8 @@ class StoredFeed:
         self.demo = demo
         self.replay: Playback | None = None
         self.later: list[Item] = []
+        self.found: list[Candidate] = []
+        self.attached: tuple[Path, ...] = ()
         for item in items:
             self.engine.observe(item)
 
@@ -82,6 +86,19 @@ class StoredFeed:
     def all_findings(self) -> list[Finding]:
         """All that was said."""
         return self.engine.all_findings()
+
+    @property
+    def needs_choice(self) -> bool:
+        """No log is missing."""
+        return False
+
+    def candidates(self) -> list[Candidate]:
+        """What a test put there."""
+        return self.found
+
+    def attach(self, paths: Sequence[Path]) -> None:
+        """Remember what was chosen."""
+        self.attached = tuple(paths)
 
     def silence(self, code: str, target: str) -> None:
         """Say it no more."""
@@ -158,7 +175,8 @@ def batch(second: float, epoch: int, number: int, **roles: object) -> TrainRecor
     }
     return TrainRecord(
         ts=START + second, kind="batch", rank=0, pid=1143, epoch=epoch, epochs=100, batch=number, batches=24,
-        step=(epoch - 1) * 24 + number, roles=Roles(**(values | roles)),  # type: ignore[arg-type]
+        step=(epoch - 1) * 24 + number,
+        roles=Roles(**(values | roles)),  # type: ignore[arg-type]
     )  # fmt: skip
 
 

@@ -94,6 +94,7 @@ class MonitorApp(App[int]):
         self._begin = begin
         self._columns = ColumnCache()
         self._drawn_at = 0.0
+        self._asked = False  # for a log, on our own account: once
         self._drawn_machine_ts: float | None = None
         theme_name, no_color = theme.choose(settings.theme), os.environ.get("NO_COLOR") is not None
         super().__init__(driver_class=TerminalDriver)
@@ -123,6 +124,9 @@ class MonitorApp(App[int]):
 
     def _tick(self) -> None:
         changed = self.feed.drain(DRAIN_SECONDS)
+        if self.feed.needs_choice and not self._asked:
+            self._asked = True
+            self.action_pick_log()
         now = time.monotonic()
         machine = self._machine_ts()
         if (changed and machine != self._drawn_machine_ts) or now - self._drawn_at >= QUIET_SECONDS - 0.1:

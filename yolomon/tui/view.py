@@ -70,6 +70,8 @@ class Frame(msgspec.Struct, kw_only=True):
     own_cpu_percent: float | None = None
     own_rss_bytes: int | None = None
     filter: str = ""
+    typing: str | None = None  # what is being typed into the last line
+    notice: str = ""  # what was just done, said for a few seconds
 
     @property
     def history(self) -> History:

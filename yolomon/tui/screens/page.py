@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from textual.binding import Binding, BindingType
+from textual.events import Key
 from textual.screen import Screen
 
 from yolomon.tui.compositor import SparingCompositor
@@ -17,6 +19,13 @@ class Page(Screen[Any]):
     """One page. `draw` is called by the app when there is something new and the page is on top."""
 
     PAGE: ClassVar[str] = ""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "app.next_page(1)", "Next page", id="next_page", tooltip="Show the next page"),
+        Binding(
+            "shift+tab", "app.next_page(-1)", "Page before", id="previous_page", show=False,
+            tooltip="Show the page before",
+        ),
+    ]  # fmt: skip
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,6 +39,13 @@ class Page(Screen[Any]):
     def draw(self, frame: Frame) -> None:
         """Draw this moment."""
         raise NotImplementedError
+
+    def on_key(self, event: Key) -> None:
+        """While a text is being typed every key goes into it, and none is a command."""
+        if self.monitor.entry is not None:
+            event.stop()
+            event.prevent_default()
+            self.monitor.type_key(event.key, event.character)
 
     def on_resize(self) -> None:
         """Another size: draw for it, once the widgets have it too."""

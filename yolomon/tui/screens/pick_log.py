@@ -40,7 +40,8 @@ class PickLogPage(BodyPage):
             marked = place == self.chosen
             age = duration(tr, max(0.0, time.time() - candidate.modified_ts))
             about = tr("grows now") if candidate.growing else tr("grew {age} ago", age=age)
-            about = f"{plain(candidate.format)} {frame.glyphs.dot} {about} {frame.glyphs.dot} {tr(candidate.reason)}"
+            words = (plain(candidate.format), about, tr(candidate.reason))
+            about = f" {frame.glyphs.dot} ".join(words)
             sign = frame.glyphs.arrow if marked else " " * len(frame.glyphs.arrow)
             path = fit_left(plain(candidate.path), width - 6, frame.glyphs.ellipsis)
             lines.append(fill([(f" {sign} {path}", "selected" if marked else "number")], width))

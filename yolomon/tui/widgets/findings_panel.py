@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from yolomon.model import Finding
-from yolomon.tui.canvas import Canvas, Line, fill
+from yolomon.tui.canvas import Canvas, Line, fill, width_of
 from yolomon.tui.view import Frame
 from yolomon.tui.widgets.box import bottom_edge, inside, top_edge
-from yolomon.tui.words import clock_time, duration, fit_words, pad, plain, wrap
+from yolomon.tui.words import cells_of, clock_time, duration, fit_words, pad, plain, wrap
 
 
 class FindingsPanel(Canvas):
@@ -42,7 +42,7 @@ def findings_lines(frame: Frame, width: int, height: int) -> list[Line]:
     if height == 3:
         rule: Line = [(glyphs.horizontal + " ", "frame"), (title, "title"), (" ", "frame")]
         tail = f" {more} " if more else ""
-        rest = width - sum(len(t) for t, _ in rule) - len(tail) - 1
+        rest = width - width_of(rule) - cells_of(tail) - 1
         rule += [(glyphs.horizontal * max(0, rest), "frame"), (tail, "dim"), (glyphs.horizontal, "frame")]
         return [rule, *_bare(frame, findings, width, 2)]
     lines = [top_edge(glyphs, width, title, more, "dim")]
@@ -133,18 +133,18 @@ def finding_lines(frame: Frame, finding: Finding, width: int, rows: int) -> list
     lines: list[Line] = []
     for place, (piece, piece_ink) in enumerate(say):
         lines.append([(f" {sign} " if place == 0 else "   ", ink), (piece, piece_ink)])
-    first_width = sum(len(text) for text, _ in lines[0]) if lines else 0
-    if lines and len(when) + first_width + 3 <= width:
-        lines[0] = [*lines[0], (pad("", width - first_width - len(when) - 2), "text"), (when, "dim")]
+    first_width = width_of(lines[0]) if lines else 0
+    if lines and cells_of(when) + first_width + 3 <= width:
+        lines[0] = [*lines[0], (pad("", width - first_width - cells_of(when) - 2), "text"), (when, "dim")]
     lines += [[("   ", "text"), (piece, piece_ink)] for piece, piece_ink in cause]
     for place, (piece, piece_ink) in enumerate(remedy):
         arrow = f"   {glyphs.arrow} " if place == 0 else "     "
         lines.append([(arrow, "info"), (piece, piece_ink)])
     if lines and rows >= 2:
         hint = tr("Enter: why")
-        last = sum(len(text) for text, _ in lines[-1])
-        if last + len(hint) + 3 <= width and len(lines) <= rows:
-            lines[-1] = [*lines[-1], (" " * (width - last - len(hint) - 2), "text"), (hint, "dim")]
+        last = width_of(lines[-1])
+        if last + cells_of(hint) + 3 <= width and len(lines) <= rows:
+            lines[-1] = [*lines[-1], (" " * (width - last - cells_of(hint) - 2), "text"), (hint, "dim")]
     return lines[:rows]
 
 

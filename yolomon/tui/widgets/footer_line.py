@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from yolomon.messages import Message
 from yolomon.tui.canvas import Canvas, Line, fill, width_of
 from yolomon.tui.view import Frame
-from yolomon.tui.words import size
+from yolomon.tui.words import fit, fit_left, fit_words, plain, size
 
 
 class FooterLine(Canvas):
     """Keys and own cost."""
 
-    def draw(self, frame: Frame, width: int) -> None:
-        """Draw this moment."""
-        self.show([footer_line(frame, width)])
+    def draw(self, frame: Frame, width: int, keys: Sequence[tuple[str, Message]] = ()) -> None:
+        """Draw this moment; `keys` are the page's own, in place of the overview's."""
+        self.show([footer_line(frame, width, keys)])
 
 
-def footer_line(frame: Frame, width: int) -> Line:
+def footer_line(frame: Frame, width: int, own_keys: Sequence[tuple[str, Message]] = ()) -> Line:
     """As "? help  Tab page  ←→ time  +- window  s silence  q quit      own cost 1.1 % CPU · 45 M"."""
     tr = frame.tr
+    if frame.typing is not None:
+        return fill(
+            [(" ", "text"), (fit_left(plain(frame.typing), width - 3), "title"), ("_", "cursor")], width
+        )
+    if frame.notice:
+        return fill([(" ", "text"), (fit_words(frame.notice, width - 2), "info")], width)
     arrows = "<>" if frame.glyphs.style == "ascii" else "←→"
     keys = [
         ("?", tr("help")),
@@ -27,7 +36,11 @@ def footer_line(frame: Frame, width: int) -> Line:
         ("[]", tr("time")),
         ("q", tr("quit")),
     ]
+    if own_keys:
+        keys = [(_shown(key, arrows), tr(about)) for key, about in own_keys]
     line: Line = [(" ", "text")]
+    if frame.filter:
+        line += [(fit(f" /{plain(frame.filter)} ", max(4, width // 3)), "selected"), ("  ", "text")]
     for key, about in keys:
         piece: Line = [(key, "info"), (f" {about}  ", "label")]
         if width_of(line) + width_of(piece) > width:
@@ -42,3 +55,16 @@ def footer_line(frame: Frame, width: int) -> Line:
     if cost and gap >= 1:
         line += [(" " * gap, "text"), (cost, "dim"), (" ", "text")]
     return fill(line, width)
+
+
+def _shown(key: str, arrows: str) -> str:
+    return (
+        arrows
+        if key == "left,right"
+        else "^v"
+        if key == "up,down" and arrows == "<>"
+        else _SIGNS.get(key, key)
+    )
+
+
+_SIGNS = {"up,down": "↑↓"}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from yolomon.history import GpuHistory
 from yolomon.tui import plots
-from yolomon.tui.canvas import Line, fill
+from yolomon.tui.canvas import Line, fill, width_of
 from yolomon.tui.signals import Reading, graph, heat_ink, memory_ink, reading
 from yolomon.tui.view import Frame
 from yolomon.tui.widgets.gpu_card import judgement_of, title_of
-from yolomon.tui.words import fit, pad, pad_left, size
+from yolomon.tui.words import cells_of, fit, pad, pad_left, size
 
 
 def pair_lines(frame: Frame, gpu: GpuHistory, width: int) -> list[Line]:
@@ -108,7 +108,7 @@ def pairs_title(frame: Frame, gpus: list[GpuHistory], width: int) -> Line:
         (fit(many, max(0, width - 30), frame.glyphs.ellipsis), "dim"),
         (" ", "text"),
     ]
-    rest = width - sum(len(text) for text, _ in line) - len(words) - 2
+    rest = width - width_of(line) - cells_of(words) - 2
     if rest > 2:
         line += [(frame.glyphs.horizontal * rest, "frame"), (f" {words} ", "dim")]
     return fill(line, width, "frame")

@@ -6,7 +6,7 @@ from yolomon.model import TrainRecord
 from yolomon.tui.canvas import Line
 from yolomon.tui.view import Frame
 from yolomon.tui.widgets.curves import short
-from yolomon.tui.words import clock_time, fit, number, plain, seconds
+from yolomon.tui.words import cells_of, clock_time, fit, number, plain, seconds
 
 
 def record_line(frame: Frame, record: TrainRecord, width: int) -> Line:
@@ -40,7 +40,7 @@ def record_line(frame: Frame, record: TrainRecord, width: int) -> Line:
     bad = any(value != value or abs(value) == float("inf") for value in roles.losses.values())
     text = ""
     for word in words:  # a word that does not fit is left out whole: no number is cut
-        if len(text) + len(word) + 1 > width - 11:
+        if cells_of(text) + cells_of(word) + 1 > width - 11:
             break
         text += word + " "
     ink = "crit" if bad else "number" if record.kind in ("epoch", "validation") else "label"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from yolomon.tui.view import Frame
-from yolomon.tui.words import clock_time, duration
+from yolomon.tui.words import cells_of, clock_time, duration
 
 
 def axis_words(frame: Frame, first_cell: int, count: int) -> list[tuple[int, str]]:
@@ -16,5 +16,5 @@ def axis_words(frame: Frame, first_cell: int, count: int) -> list[tuple[int, str
     words = [(first_cell, begin)]
     if count >= 30:
         words.append((first_cell + count // 2, f"{minus}{duration(tr, span / 2)}"))
-    words.append((max(first_cell, first_cell + count - len(end)), end))
+    words.append((max(first_cell, first_cell + count - cells_of(end)), end))
     return words
