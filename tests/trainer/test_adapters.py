@@ -136,7 +136,8 @@ def test_mmengine(tmp_path: Path) -> None:
     loader = {
         "batch_size": 4,
         "sampler": {"type": "DefaultSampler", "shuffle": False},
-        "dataset": [torch.randn(4)] * 12,
+        "dataset": [{"x": torch.randn(4)} for _ in range(12)],
+        "collate_fn": {"type": "default_collate"},
     }
     runner = Runner(
         model=Net(),

@@ -7,7 +7,7 @@ They need torch and ultralytics in the environment that runs pytest, and are ski
         pytest pytest-asyncio msgspec
     /tmp/training/bin/python -m pytest tests/trainer
 
-An older Ultralytics (`pip install --no-deps --target FOLDER ultralytics==8.4.139`) goes in front by PYTHONPATH.
+An older Ultralytics (`pip install --no-deps --target FOLDER ultralytics==8.4.139`) goes first on PYTHONPATH.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from yolomon.trainer.foreign import Json
 
 TEXT_LIMIT = 2000
+_ENCODER = json.JSONEncoder(ensure_ascii=False)  # made once: json.dumps would make one a line
 
 
 def number(value: object) -> float | int | None:
@@ -56,7 +57,7 @@ def jsonable(value: object) -> Json:
 def encode(record: Mapping[str, object]) -> bytes:
     """One line of JSON with its newline. NaN and infinity stay bare: NaN, Infinity, -Infinity."""
     try:
-        text = json.dumps(record, separators=(", ", ": "), ensure_ascii=False)
+        text = _ENCODER.encode(record)
     except (TypeError, ValueError):
-        text = json.dumps(jsonable(record), separators=(", ", ": "), ensure_ascii=False)
+        text = _ENCODER.encode(jsonable(record))
     return text.encode("utf-8", "replace") + b"\n"
