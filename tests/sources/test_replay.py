@@ -168,6 +168,17 @@ def test_skip_at_the_start(tmp_path: Path) -> None:
     assert items[-1].ts == START + 50
 
 
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
+def test_position_goes_by_the_recordings_time(tmp_path: Path, name: str) -> None:
+    path = recording(tmp_path / name, lines(101, step=1.0))
+    items: list[Item] = []
+    source = ReplaySource(path, speed=0.0, skip_seconds=25)
+    source.start(items.append)
+    assert wait_for(lambda: len(items) == 27)
+    source.stop()
+    assert source.position_percent == pytest.approx(25.0, abs=1.1)
+
+
 def test_loops_with_rising_time(tmp_path: Path) -> None:
     record = encode(TrainRecord(ts=START + 2, kind="batch", epoch=1, own_ts=START + 2))
     path = recording(tmp_path / "a.jsonl", [*lines(3), record])

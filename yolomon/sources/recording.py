@@ -15,6 +15,8 @@ from yolomon.model import Finding, Item, SourceStatus, TrainRecord
 from yolomon.telemetry import TelemetryError, decode
 
 MAX_LINE_BYTES = 16 << 20
+TAIL_BYTES = 256 * 1024
+MAX_ZIPPED_BYTES = 8 << 20
 TRIAL_LINES = 20
 """So many lines without one that can be read: the file is no recording."""
 
@@ -157,6 +159,28 @@ def read_all(path: str | Path, *records: Iterable[TrainRecord]) -> Iterator[Item
     status = reader.status(ts)
     if status is not None:
         yield status
+
+
+def end_ts(path: Path) -> float | None:
+    """The time of the last whole line, without reading all of a large file; None where none can be told."""
+    try:
+        with path.open("rb") as raw:
+            zipped = raw.read(2) == b"\x1f\x8b"
+            size = raw.seek(0, 2)
+            if zipped and size > MAX_ZIPPED_BYTES:
+                return None
+            raw.seek(0 if zipped else max(0, size - TAIL_BYTES))
+            tail = gzip.GzipFile(fileobj=raw).read()[-TAIL_BYTES:] if zipped else raw.read()
+    except (OSError, EOFError, zlib.error):
+        return None
+    for line in reversed(tail.splitlines()):
+        try:
+            item = decode(line)
+        except TelemetryError:
+            continue
+        if item is not None and not isinstance(item, Finding):
+            return item.ts
+    return None
 
 
 def merge_by_time(*streams: Iterable[Item]) -> Iterator[Item]:

@@ -12,7 +12,7 @@ import msgspec
 from yolomon.messages import msg
 from yolomon.model import CurveBlock, Item, SourceStatus, TrainRecord
 from yolomon.sources.base import Emit
-from yolomon.sources.recording import RecordingError, RecordingReader, merge_by_time, read_all
+from yolomon.sources.recording import RecordingError, RecordingReader, end_ts, merge_by_time, read_all
 from yolomon.sources.timeshift import shifted
 
 __all__ = ["RecordingError", "RecordingReader", "ReplayClock", "ReplaySource", "read_all"]
@@ -161,7 +161,7 @@ class ReplaySource:
 
     @property
     def position_percent(self) -> float | None:
-        """How much of the file was played; None before it is known."""
+        """How much was played, by the recording's time where its end is known; None before it began."""
         return self._percent
 
     def skip_to(self, ts: float) -> None:
@@ -197,6 +197,8 @@ class ReplaySource:
         shift: float | None = None
         last = 0.0
         turn = 0
+        first: float | None = None
+        end = end_ts(self.path)
         while not self._stopping.is_set():
             first_of_turn = True
             reader = RecordingReader(self.path)
@@ -205,6 +207,8 @@ class ReplaySource:
                     if turn == 0:
                         emit(shifted(item, shift or 0.0))
                     continue
+                if first is None:
+                    first = item.ts
                 if shift is None:
                     shift = 0.0 if self._rebase_to is None else self._rebase_to - item.ts
                     self.clock.advance_to(item.ts + shift)
@@ -219,7 +223,10 @@ class ReplaySource:
                 if not self.clock.wait_until(moved.ts, self._stopping):
                     return
                 last = max(last, moved.ts)
-                self._percent = reader.read_percent
+                if end is not None and end > first:
+                    self._percent = max(0.0, min(100.0, 100 * (item.ts - first) / (end - first)))
+                else:
+                    self._percent = reader.read_percent
                 emit(moved)
             self._percent = 100.0
             status = reader.status(last)
