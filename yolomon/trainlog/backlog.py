@@ -181,7 +181,8 @@ class BacklogReader:
         done = 0
         for place in others:
             for record in self._records(lines[place], now):
-                if record.kind in ("start", "end"):  # a segment may begin here: what came before is closed first
+                # Where a segment may begin, or counters of one kind go on, what came before is closed first.
+                if record.kind in ("start", "end", shape.kind):
                     upto = bisect_left(regular, place)
                     parts.extend(self._column(shape, lines, regular, columns, done, upto, now))
                     done = upto
@@ -278,7 +279,9 @@ def pool(block: Block, builder: CurveBuilder) -> None:
         elif not part.newest.rank and part.x_first is not None and part.x_last is not None:
             builder.has_batches = builder.has_batches or part.newest.kind == "batch"
             for name, low, high, last, count, non_finite in part.points:
-                builder.add_block(name, part.segment, part.x_first, part.x_last, low, high, last, count, non_finite)
+                builder.add_block(
+                    name, part.segment, part.x_first, part.x_last, low, high, last, count, non_finite
+                )
 
 
 def can_read_fast(path: str, least_bytes: int) -> BacklogReader | None:

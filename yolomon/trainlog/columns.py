@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import astuple
 
-from yolomon.model import TrainRecord
+from yolomon.model import RecordKind, TrainRecord
 from yolomon.trainlog.curves import points
 from yolomon.trainlog.formats.json_records import JsonParser, shape_of
 from yolomon.trainlog.json_lines import Body
@@ -48,7 +48,9 @@ class ColumnShape:
         key_marks: how many times `":` stands in such a line.
     """
 
-    def __init__(self, fields: list[tuple[str, Any]], rows: list[Row], losses: tuple[int, ...], key_marks: int) -> None:
+    def __init__(
+        self, fields: list[tuple[str, Any]], rows: list[Row], losses: tuple[int, ...], key_marks: int
+    ) -> None:
         names = [f"f{number}" for number in range(len(fields))]
         struct = msgspec.defstruct(
             "Line",
@@ -61,6 +63,7 @@ class ColumnShape:
         self._losses = losses
         self._fields = fields
         self.key_marks = key_marks
+        self.kind: RecordKind = "batch"
         self.epoch_column: int | None = None
         self.step_column: int | None = None
 
@@ -92,7 +95,7 @@ class ColumnShape:
                 values = list(map(sum, zip(*(columns[n][first:last] for n in row.columns), strict=True)))
             finite = len(values)
             high, low = max(values), min(values)
-            if high >= NON_FINITE or row.is_map and low < 0:
+            if high >= NON_FINITE or (row.is_map and low < 0):
                 values = [v for v in values if v < NON_FINITE and not (row.is_map and v < 0)]
                 if not values:
                     found.append((row.name, 0.0, 0.0, 0.0, 0, finite))
@@ -100,7 +103,9 @@ class ColumnShape:
                 high, low = max(values), min(values)
             count = len(values)
             f = row.factor
-            found.append((row.name, low * f, high * f, values[-1] * f, count, 0 if row.is_map else finite - count))
+            found.append(
+                (row.name, low * f, high * f, values[-1] * f, count, 0 if row.is_map else finite - count)
+            )
         return found
 
     def nan_losses(self, columns: Sequence[tuple[Any, ...]], first: int, last: int) -> int:
@@ -134,7 +139,9 @@ def column_shape(parser: JsonParser, body: Body, line: bytes) -> ColumnShape | N
     if not rows:
         return None
     losses = tuple(
-        n for name in {*plan.parts, *plan.summed, *plan.validation, *_single(plan, "loss")} if (n := column(name)) is not None
+        n
+        for name in {*plan.parts, *plan.summed, *plan.validation, *_single(plan, "loss")}
+        if (n := column(name)) is not None
     )
     shape = shape_of(body)
     epoch = column(shape.epoch) if shape.epoch else None
@@ -143,6 +150,7 @@ def column_shape(parser: JsonParser, body: Body, line: bytes) -> ColumnShape | N
         if key and isinstance(body[key], (str, int)) and not isinstance(body[key], bool):
             fields.append((key, Literal[body[key]]))  # type: ignore[valid-type]
     made = ColumnShape(fields, rows, losses, line.count(KEY_MARK))
+    made.kind = record.kind
     made.epoch_column, made.step_column = epoch, step
     return made
 

@@ -15,6 +15,7 @@ ROLES = (
     "images_per_second", "step_seconds", "data_seconds", "gradient_norm",
 )  # fmt: skip
 NAMES_LIMIT = 256
+BLOCKS_A_SIZE = 512
 
 
 def progress(record: TrainRecord) -> float | None:
@@ -63,14 +64,12 @@ class _Open:
 class CurveBuilder:
     """Pools the points of one log. `add`, then `take` now and then; blocks of one name are in order.
 
-    Args:
-        source: the log.
-        points_a_block: how many points become one block.
+    A curve begins with a block a point; each time it has filled `BLOCKS_A_SIZE` blocks, blocks grow twice as long.
     """
 
-    def __init__(self, source: str, points_a_block: int = 1) -> None:
+    def __init__(self, source: str) -> None:
         self._source = source
-        self._points = points_a_block
+        self._blocks: dict[str, int] = {}
         self._open: dict[str, _Open] = {}
         self._segment = 0
         self._done: list[CurveBlock] = []
@@ -109,15 +108,16 @@ class CurveBuilder:
             self._segment = segment
         block = self._open.get(name)
         if block is None:
-            if len(self._open) >= NAMES_LIMIT:
+            if len(self._blocks) >= NAMES_LIMIT and name not in self._blocks:
                 return
             block = self._open[name] = _Open(x_first)
         block.add(x_last, low, high, last, count, non_finite)
-        if block.count + block.non_finite >= self._points:
+        if (block.count + block.non_finite) >> (self._blocks.get(name, 0) // BLOCKS_A_SIZE):
             self._close(name)
 
     def _close(self, name: str) -> None:
         block = self._open.pop(name)
+        self._blocks[name] = self._blocks.get(name, 0) + 1
         self._done.append(
             CurveBlock(
                 ts=0.0,

@@ -64,8 +64,12 @@ class Segment(msgspec.Struct):
         self.records += 1
         if record.epoch is not None and record.kind != "features":
             if self.epochs is None or record.epoch <= self.epochs:  # a final validation counts one further
-                self.first_epoch = record.epoch if self.first_epoch is None else min(self.first_epoch, record.epoch)
-                self.last_epoch = record.epoch if self.last_epoch is None else max(self.last_epoch, record.epoch)
+                self.first_epoch = (
+                    record.epoch if self.first_epoch is None else min(self.first_epoch, record.epoch)
+                )
+                self.last_epoch = (
+                    record.epoch if self.last_epoch is None else max(self.last_epoch, record.epoch)
+                )
         told = record.epochs or (record.run.epochs if record.run is not None else None)
         self.epochs = told or self.epochs
         self.last.take(record.roles)
@@ -99,9 +103,7 @@ class Inspection(msgspec.Struct):
                     "first_epoch": segment.first_epoch,
                     "last_epoch": segment.last_epoch,
                     "epochs": segment.epochs,
-                    "last": {
-                        name: spelled(getattr(segment.last, name)) for name in Newest.__struct_fields__
-                    },
+                    "last": {name: spelled(getattr(segment.last, name)) for name in Newest.__struct_fields__},
                 }
                 for segment in self.segments
             ],
@@ -244,7 +246,12 @@ def inspect(path: str | os.PathLike[str], now: float = 0.0) -> Inspection:
 
 def _count(found: Inspection, record: TrainRecord, log: Log) -> None:
     # On a console words lie between the records; in a stream of objects each one is a record.
-    if record.kind == "message" and not record.numbers and log.format is not None and log.format.reads == "redraws":
+    if (
+        record.kind == "message"
+        and not record.numbers
+        and log.format is not None
+        and log.format.reads == "redraws"
+    ):
         return
     found.take(record)
 

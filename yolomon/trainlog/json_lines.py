@@ -21,7 +21,9 @@ _tolerant = json.JSONDecoder()
 _PADDING = b" \t\r\n\x00"
 _BOM = b"\xef\xbb\xbf"
 _WORDS = re.compile(r"(?<=[:,\[])(\s*)(-?)(?:nan(?:\(ind\))?|inf(?:inity)?)(?=\s*[,}\]])", re.IGNORECASE)
-_PLACES = frozenset({"ts", "event", "epoch", "step", "iter", "iteration", "mode", "timestamp", "date", "record"})
+_PLACES = frozenset(
+    {"ts", "event", "epoch", "step", "iter", "iteration", "mode", "timestamp", "date", "record"}
+)
 _SALVAGE_LIMIT = 64  # places in one line that are tried as the start of a whole record
 
 
@@ -77,7 +79,9 @@ def _tolerantly(line: bytes) -> list[Body | BrokenLine]:
                 break
             continue
         found.extend(
-            [value] if isinstance(value, dict) else _not_object(value, text[place:end].encode("utf-8", "replace"))
+            [value]
+            if isinstance(value, dict)
+            else _not_object(value, text[place:end].encode("utf-8", "replace"))
         )
         place = end
     return _one_complaint(found)

@@ -211,9 +211,13 @@ class Log:
         if self.format is not None and self.format.reads == "whole":
             self._whole_changed = True
             return found
-        if event.complete and self._parser is not None:
+        if event.complete:
+            if self.format is None:
+                found.extend(self._recognise(now, final=True))
             found.extend(self._feed_rest(now))
-        elif self._splitter.pending:
+            if self.format is None and self._unknown.strip(b"\0\r\n "):
+                self.counts.lost_records += 1
+        elif self._splitter.pending or (self.format is None and self._unknown.strip(b"\0\r\n ")):
             self.counts.lost_records += 1
         self.counts.restarts += 1
         self._told_restart = False

@@ -20,7 +20,6 @@ LONG_BYTES = 4 << 20
 TAIL_BYTES = 1 << 18
 SAMPLES = 64  # places that are looked at to guess how many runs lie before the newest records
 SAMPLE_BYTES = 8192
-POINTS_A_CURVE = 1500
 YIELD_SECONDS = 0.0003  # after each chunk, so that the screen's thread gets its turn
 
 
@@ -92,12 +91,9 @@ def fill_curves(
         stopped: asked after each chunk.
         told: is told the percentage, about once a percent.
     """
-    builder: CurveBuilder | None = None
+    builder = CurveBuilder(reader.path)
     percent = 0
     for block in reader.blocks(now):
-        if builder is None:
-            in_all = max(1, reader.records) * reader.end / max(1, block.offset)
-            builder = CurveBuilder(reader.path, max(1, int(in_all / POINTS_A_CURVE)))
         pool(block, builder)
         yield from builder.take()
         if stopped():
@@ -106,7 +102,6 @@ def fill_curves(
             percent = block.offset * 100 // max(1, reader.end)
             told(float(percent))
         time.sleep(YIELD_SECONDS)
-    builder = builder or CurveBuilder(reader.path)
     for record in newest:
         builder.add(record)
     yield from builder.finish()

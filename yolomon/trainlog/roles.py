@@ -134,7 +134,11 @@ def meaning(name: str, phase: Phase = None) -> Meaning:
         rank += 3
     evaluation = bool(_EVALUATION.intersection(words[:2])) or (phase == "validation" and "train" not in words)
     squashed = _SQUASH.sub("", lower)
-    bare = "".join(w for w in words if w not in _EVALUATION and w not in ("train", "metrics", "metric", "bbox", "ema", "segm"))
+    bare = "".join(
+        w
+        for w in words
+        if w not in _EVALUATION and w not in ("train", "metrics", "metric", "bbox", "ema", "segm")
+    )
     found = _detection_metric(lower, squashed, bare, rank)
     if found is not None:
         return found
@@ -148,7 +152,12 @@ def meaning(name: str, phase: Phase = None) -> Meaning:
     exact = _EXACT.get(squashed) or _EXACT.get(bare)
     if exact is not None:
         return Meaning(*exact)
-    if words and words[-1] == "ms" and (timed := _EXACT.get("".join(words[:-1]))) and timed[0].endswith("_seconds"):
+    if (
+        words
+        and words[-1] == "ms"
+        and (timed := _EXACT.get("".join(words[:-1])))
+        and timed[0].endswith("_seconds")
+    ):
         return Meaning(timed[0], timed[1], 1e-3)
     if squashed.startswith("lr") and words[0] == "lr" and "bias" not in words:
         return Meaning("learning_rate", 2)
@@ -156,7 +165,7 @@ def meaning(name: str, phase: Phase = None) -> Meaning:
 
 
 def _detection_metric(lower: str, squashed: str, bare: str, rank: int) -> Meaning | None:
-    if "ap" not in squashed or "ap-" in lower.replace("ap-50", "ap50") and "95" not in lower:
+    if "ap" not in squashed or ("ap-" in lower.replace("ap-50", "ap50") and "95" not in lower):
         return None
     if "best" in lower:
         rank += 8
@@ -214,7 +223,7 @@ class Plan(msgspec.Struct, frozen=True):
     measured: tuple[str, ...]  # if all of these are 0, nothing was measured
 
 
-def plan_of(names: tuple[str, ...], phase: Phase, overrides: Mapping[str, Meaning] = {}) -> Plan:  # noqa: B006
+def plan_of(names: tuple[str, ...], phase: Phase, overrides: Mapping[str, Meaning] = {}) -> Plan:
     """Work out what a set of names means; of several names for a role the best-ranked wins, then the first."""
     best: dict[str, tuple[int, str, float]] = {}
     parts: list[tuple[str, bool]] = []
@@ -261,7 +270,9 @@ class RoleResolver:
         map_factor: 0.01 where the format writes mAP as 0 to 100; None: a value above 1 tells.
     """
 
-    def __init__(self, overrides: Mapping[str, Meaning] | None = None, map_factor: float | None = None) -> None:
+    def __init__(
+        self, overrides: Mapping[str, Meaning] | None = None, map_factor: float | None = None
+    ) -> None:
         self._overrides = dict(overrides or {})
         self._plans: dict[tuple[str, ...], dict[Phase, Plan]] = {}
         self._map_factor = map_factor

@@ -68,7 +68,7 @@ class RunMerger:
         return None
 
     def _epoch(self, record: TrainRecord) -> TrainRecord | None:
-        assert record.epoch is not None  # noqa: S101 - told by `accept`
+        assert record.epoch is not None
         key = (record.rank or 0, record.epoch)
         roles = _values(record.roles)
         told = self._epochs.get(key)

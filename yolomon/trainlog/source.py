@@ -13,7 +13,7 @@ from yolomon.messages import msg
 from yolomon.model import Item, LogStatus, RunInfo, TrainRecord
 from yolomon.trainlog.curves import CurveBuilder
 from yolomon.trainlog.log import Log
-from yolomon.trainlog.long_log import POINTS_A_CURVE, LongLog, fill_curves, open_long
+from yolomon.trainlog.long_log import LongLog, fill_curves, open_long
 from yolomon.trainlog.run import RunMerger
 from yolomon.trainlog.settings_files import settings_beside
 
@@ -150,10 +150,12 @@ class _Follower:
         """What the log holds as we come; of a long one the newest part. Emitted as backlog."""
         source = self._source
         found: list[TrainRecord] = []
-        builder: CurveBuilder | None = None
+        builder = CurveBuilder(self._path)
         if opened is not None:
             found.extend(opened.starts)
-            source.tell_records([_backlog(r, self._run) for r in opened.starts], log.format.name if log.format else "")
+            source.tell_records(
+                [_backlog(r, self._run) for r in opened.starts], log.format.name if log.format else ""
+            )
         newest: list[TrainRecord] = []
         until: int | None = None
         while not source.stopped:
@@ -162,19 +164,15 @@ class _Follower:
                 until = log.follower.size
             records = [_backlog(record, None) for record in records]
             if opened is None:
-                if builder is None and records:
-                    builder = CurveBuilder(self._path, _points_a_block(log, len(records)))
                 for record in records:
-                    if builder is not None:
-                        builder.add(record)
-                if builder is not None:
-                    source.tell(builder.take())
+                    builder.add(record)
+                source.tell(builder.take())
             else:
                 newest.extend(records)
             self._tell(log, records)
             if log.follower.state != "reading" or log.follower.offset >= until:
                 break
-        if builder is not None:
+        if opened is None:
             source.tell(builder.finish())
         return newest
 
@@ -219,15 +217,12 @@ class _Follower:
             self._status, self._status_clock = status, clock
 
 
-def _points_a_block(log: Log, records: int) -> int:
-    share = log.follower.offset / max(1, log.follower.size)
-    return max(1, int(records / max(share, 0.01) / POINTS_A_CURVE))
-
-
 def _backlog(record: TrainRecord, run: RunInfo | None) -> TrainRecord:
     if run is None:
         return msgspec.structs.replace(record, backlog=True)
-    return msgspec.structs.replace(record, backlog=True, run=run if record.run is None else _merged(run, record.run))
+    return msgspec.structs.replace(
+        record, backlog=True, run=run if record.run is None else _merged(run, record.run)
+    )
 
 
 def _merged(old: RunInfo, new: RunInfo) -> RunInfo:

@@ -79,7 +79,9 @@ class FileFollower:
             yield from self._left_over()
             known = self._identity is not None
             self.state = "gone" if known else "waiting"
-            self.detail = msg("the file is gone; waiting for it to come back") if known else msg("no such file yet")
+            self.detail = (
+                msg("the file is gone; waiting for it to come back") if known else msg("no such file yet")
+            )
             return
         except OSError as error:
             self._unreadable(error)
@@ -115,7 +117,7 @@ class FileFollower:
     def _read(self) -> Iterator[Event]:
         """Read on in the open file, at most `CHUNKS_A_LOOK` pieces."""
         fd = self._fd
-        assert fd is not None  # noqa: S101 - `look` has just opened it
+        assert fd is not None
         try:
             for _ in range(CHUNKS_A_LOOK):
                 self.size = os.fstat(fd).st_size

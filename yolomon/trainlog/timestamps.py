@@ -45,7 +45,9 @@ def unpadded(date: object, clock: object) -> float | None:
         return None
     try:
         seconds = float(time[3])
-        moment = datetime(int(day[3]), int(day[1]), int(day[2]), int(time[1]), int(time[2]), int(seconds)).astimezone()
+        moment = datetime(
+            int(day[3]), int(day[1]), int(day[2]), int(time[1]), int(time[2]), int(seconds)
+        ).astimezone()
         return moment.timestamp() + seconds % 1
     except (ValueError, OverflowError, OSError):
         return None

@@ -21,7 +21,10 @@ class Detectron2Parser(JsonParser):
     """Records of EventStorage; those with AP and no loss are validations."""
 
     map_factor: ClassVar[float | None] = 0.01
-    overrides: ClassVar[Mapping[str, Meaning]] = {"time": Meaning("step_seconds"), "eta_seconds": Meaning("eta_seconds")}
+    overrides: ClassVar[Mapping[str, Meaning]] = {
+        "time": Meaning("step_seconds"),
+        "eta_seconds": Meaning("eta_seconds"),
+    }
 
     def record(self, body: Body, arrival_ts: float) -> TrainRecord | None:
         """A logged interval, with the evaluation's numbers where one was done."""

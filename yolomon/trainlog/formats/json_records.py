@@ -19,7 +19,20 @@ NUMBERS_LIMIT = 512  # of one record
 NAME_LIMIT = 120
 SHAPES_LIMIT = 512
 _CONTAINERS = frozenset(
-    {"metrics", "extra", "kpi", "scalars", "data", "values", "logs", "losses", "stats", "record", "train", "results"}
+    {
+        "metrics",
+        "extra",
+        "kpi",
+        "scalars",
+        "data",
+        "values",
+        "logs",
+        "losses",
+        "stats",
+        "record",
+        "train",
+        "results",
+    }
 )
 _WORDS = {"nan": float("nan"), "infinity": float("inf"), "-infinity": float("-inf"), "inf": float("inf"),
           "-inf": float("-inf"), "-nan": float("nan")}  # fmt: skip
@@ -225,7 +238,7 @@ def numbers_of(body: Mapping[str, Any], shape: Shape) -> dict[str, float]:
 
 def add_number(numbers: dict[str, float], name: str, value: float) -> None:
     """Add one number, if it has a place in a float and in the record."""
-    if len(numbers) < NUMBERS_LIMIT and -1e308 < value < 1e308 or value != value:
+    if (len(numbers) < NUMBERS_LIMIT and -1e308 < value < 1e308) or value != value:
         numbers[name] = float(value)
 
 
@@ -301,7 +314,9 @@ def kind_by_numbers(
     """The kind as the numbers tell: a batch has a step, an epoch's record none, a validation only metrics."""
     plan = resolver.plan(tuple(numbers))
     roles = {role for role, _, _ in plan.single}
-    trains = bool(plan.parts or plan.summed or roles & {"loss", "learning_rate", "step_seconds", "images_per_second"})
+    trains = bool(
+        plan.parts or plan.summed or roles & {"loss", "learning_rate", "step_seconds", "images_per_second"}
+    )
     evaluates = bool(plan.maps or plan.validation)
     if evaluates and not trains:
         return "validation", "validation"

@@ -65,6 +65,8 @@ class Jsonl:
         found, broken = head_objects(head)
         if not found or broken > len(found):
             return 0.0
+        if str(found[0].get("schema", "")).startswith("yolomon.telemetry"):
+            return 0.0  # a recording of the machine, no trainer's log
         hinted = head.name.endswith((".jsonl", ".ndjson"))
         parser = GenericJsonParser("")
         tells = any(

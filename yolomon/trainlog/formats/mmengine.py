@@ -23,7 +23,10 @@ _OVERRIDES: Mapping[str, Meaning] = {
     "memory": Meaning("memory_peak_bytes", 0, MIB),
     "data_time": Meaning("data_seconds"),
 }
-_EVALUATION_OVERRIDES = ("time", "data_time")  # in a validation record they are seconds an evaluated image batch
+_EVALUATION_OVERRIDES = (
+    "time",
+    "data_time",
+)  # in a validation record they are seconds an evaluated image batch
 
 
 def _is_validation(body: Body) -> bool:
@@ -92,7 +95,9 @@ class Mmengine:
         found, _ = head_objects(head)
         if any("mode" in body for body in found):
             return 0.0
-        train = sum("loss" in body and "iter" in body and "step" in body and "data_time" in body for body in found)
+        train = sum(
+            "loss" in body and "iter" in body and "step" in body and "data_time" in body for body in found
+        )
         if train:
             return 0.95
         tests = sum("data_time" in body and "time" in body and _is_validation(body) for body in found)

@@ -92,7 +92,11 @@ class Tao:
     def score(head: Head) -> float:
         """By `status` with `verbosity`, `date` and `time`."""
         found, _ = head_objects(head)
-        return 0.97 if any(b.get("status") in _STATES and "verbosity" in b and "date" in b for b in found) else 0.0
+        return (
+            0.97
+            if any(b.get("status") in _STATES and "verbosity" in b and "date" in b for b in found)
+            else 0.0
+        )
 
     @staticmethod
     def parser(source: str) -> TaoParser:

@@ -1,0 +1,90 @@
+"""Any records, in any pieces, under any fault: each complete record arrives once and in order, or is told as lost."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.trainlog.following import Watched, line
+
+FAULTS = ("none", "truncate", "rotate", "rewrite", "remove", "nul", "junk")
+
+
+@st.composite
+def actions(draw: st.DrawFn) -> list[tuple[str, int, int]]:
+    """(fault, records, where the last write is cut) in a row."""
+    return draw(
+        st.lists(
+            st.tuples(st.sampled_from(FAULTS), st.integers(0, 4), st.integers(0, 60)), min_size=1, max_size=12
+        )
+    )
+
+
+@settings(max_examples=100, deadline=None)
+@given(actions())
+def test_each_complete_record_arrives_once_and_in_order(plan: list[tuple[str, int, int]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        log = Watched(Path(folder) / "log.jsonl")
+        step = 0
+        expected: list[int] = []
+        destroyed = 0  # half lines that the writer took away
+        kept: list[bytes] = []
+        half = b""  # the beginning of a line that was written; the rest comes with the next write
+        rest = b""
+        junk = 0
+        for fault, count, cut in plan:
+            if fault in ("truncate", "remove", "rotate", "rewrite") and half:
+                if fault != "rewrite":
+                    destroyed += 1
+                    expected.remove(step)
+                half, rest = b"", b""
+            if fault == "truncate" and log.path.exists():
+                log.path.write_bytes(b"")
+                kept = []
+                log.look()
+            elif fault == "remove" and log.path.exists():
+                log.path.unlink()
+                kept = []
+                log.look()
+            elif fault == "rotate" and log.path.exists():
+                log.path.rename(log.path.with_suffix(".1"))
+                kept = []
+            elif fault == "rewrite" and log.path.exists():
+                # All records again, with one more key and the torn one made whole.
+                kept = [content.replace(b"{", b'{"new": 1, ', 1) for content in kept]
+                log.path.write_bytes(b"".join(kept))
+            elif fault == "nul":
+                log.append(b"\0" * 30)
+            elif fault == "junk" and not half:
+                log.append(b"no record at all\n")
+                junk += 1
+                kept.append(b"no record at all\n")
+            data = rest
+            half, rest = b"", b""
+            for _ in range(count):
+                step += 1
+                expected.append(step)
+                kept.append(line(step))
+                data += line(step)
+            if count and 1 < cut < len(line(step)):
+                data, rest = data[:-cut], data[-cut:]
+                half = data
+            if data:
+                log.append(data)
+            log.look()
+        step += 1  # whatever became of the file, one more record comes
+        expected.append(step)
+        log.append(rest + line(step))
+        log.look()
+        log.look(3.0)
+        log.log.close()
+        told_lost = log.log.counts.lost_records + log.log.counts.broken_lines
+        arrived = [s for s in log.steps if s is not None]
+        assert arrived == sorted(set(arrived))
+        missing = [s for s in expected if s not in arrived]
+        assert not missing
+        assert set(arrived) - set(expected) == set()
+        assert told_lost >= destroyed
