@@ -14,7 +14,7 @@ from yolomon.diagnosis.run_recording import merge_by_time
 # By fault: the code a watcher should say, its target, the deadline, and what else is right.
 _EXPECTED: dict[Fault, tuple[str, str, float, tuple[str, ...]]] = {
     "straggler": ("load-imbalance", "gpu", 40.0, ("sync-wait", "slowdown")),
-    "hang": ("collective-hang", "gpu", 30.0, ("stall",)),
+    "hang": ("collective-hang", "gpu", 30.0, ("stall", "load-imbalance")),
     "freeze": ("stall", "run", 60.0, ()),
     "vram-leak": ("vram-growth", "gpu", 60.0, ("oom-risk",)),
     "worker-leak": ("host-memory-growth", "host", 60.0, ("host-memory-low",)),
@@ -50,6 +50,8 @@ def simulate(plan: Plan) -> Labelled:
         onset = EPOCH_0 + plan.start_seconds
     if plan.fault in ("straggler", "hang", "starve") and not plan.data_time:
         deadline *= 1.5
+    if plan.fault in ("hang", "freeze", "slow"):
+        deadline = max(deadline, 30 * plan.step_seconds)  # a step is waited for before one is missed
     names = [f"gpu{plan.rank}" if target == "gpu" else target]
     truths = [Truth(code, name, onset, deadline) for name in names]
     if plan.fault == "vram-leak" or (plan.fault == "starve" and plan.ranks > 1):
@@ -133,7 +135,7 @@ def faulty_plans(*, thorough: bool) -> Iterator[Plan]:
         yield plan("hang", ranks=2, rank=1, step_seconds=step)
         yield plan("freeze", step_seconds=step)
         yield plan("straggler", ranks=2, rank=1, amount=max(0.1, step), step_seconds=step)
-        yield plan("slow", amount=1.4, step_seconds=step, seconds=400.0)
+        yield plan("slow", amount=1.4, step_seconds=step, onset=300.0, seconds=600.0)
 
 
 def healthy(hours: float, seed: int = 1) -> Iterator[Labelled]:

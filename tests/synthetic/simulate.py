@@ -1,7 +1,8 @@
 """A small physical model of a training run: steps and phases of each rank, then what a reader would see.
 
 States of a GPU over time: "compute" (busy, at power), "spin" (waits in a collective: 100 % utilization at
-little power and no tensor work, as on two H200), "idle". Waiting ranks spin while the slow one is idle or computes.
+little power and no tensor work, as on two H200), "idle". Waiting ranks spin while the slow one is idle or
+computes.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class Hardware:
                 severity="critical",
                 onset_ts=since,
                 summary=msg(
-                    "GPU {index} is lost since {for_long}",
+                    "GPU {index} has been lost for {for_long}",
                     index=gpu.info.index,
                     for_long=duration(now - since),
                 ),

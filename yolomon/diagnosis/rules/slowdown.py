@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from statistics import median
 from typing import ClassVar
 
-from yolomon.diagnosis.phases import TRAINING
 from yolomon.diagnosis.rules.base import Claim, View
 from yolomon.diagnosis.statistics import Cusum
 from yolomon.diagnosis.thresholds import declare
@@ -94,9 +93,9 @@ class Slowdown:
         self._image_size = None
 
     def check(self, view: View) -> Iterator[Claim]:
-        """At most one claim, while steps come."""
+        """At most one claim."""
         cusum = self._cusum
-        if cusum is None or not cusum.alarm or cusum.since_ts is None or view.phases.current not in TRAINING:
+        if cusum is None or not cusum.alarm or cusum.since_ts is None or view.phases.current == "ended":
             return
         ratio, baseline = cusum.ratio, cusum.baseline
         if ratio is None or baseline is None or ratio < view.thresholds[RATIO]:
