@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from rich.color import Color as RichColor
 from rich.style import Style
 from textual.color import Color
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 NAMES = ("dark", "light", "high-contrast", "color-blind", "monochrome", "terminal")
 
@@ -103,7 +103,8 @@ def themes() -> list[Theme]:
             surface="ansi_default",
             panel="ansi_default",
             boost="ansi_default",
-            variables=_inks(_TERMINAL, "ansi_default", "ansi_default"),
+            variables=BUILTIN_THEMES["ansi-dark"].variables
+            | _inks(_TERMINAL, "ansi_default", "ansi_default"),
         ),
     ]
 

@@ -15,7 +15,7 @@ def pair_lines(frame: Frame, gpu: GpuHistory, width: int) -> list[Line]:
     """Two lines: utilization and memory as graphs, temperature and power as numbers."""
     now = reading(frame, gpu)
     judgement, judgement_ink = judgement_of(frame, gpu, now)
-    tail = 17 if width >= 58 else 9
+    tail = 17 if width >= 58 else 14 if width >= 44 else 11
     head = 4
     number = 8
     count = max(1, width - head - number - tail - 2)
@@ -41,18 +41,18 @@ def pair_lines(frame: Frame, gpu: GpuHistory, width: int) -> list[Line]:
     heat = "dim" if now.stale else hot if hot in ("warn", "crit") else "number"
     degrees = pad_left(_degrees(frame, now), 6)
     watts = pad_left(_watts(now), 7)
-    if tail >= 17:
+    if tail >= 14:
         if judgement:
             first.append((pad(word, tail), judgement_ink))
         elif now.waits:
             first.append((pad(frame.tr("waits"), tail), "wait"))
-        second += [(degrees, heat), (" ", "text"), (watts, old)]
+        second += [(degrees, heat), (watts, old)]
     else:
-        second.append((pad_left(_watts(now), 8), old))
+        second.append((pad_left(_degrees(frame, now), 8), heat))
         if judgement:
             first.append((pad(word, tail), judgement_ink))
         else:
-            first.append((pad_left(_degrees(frame, now), 8), heat))
+            first.append((pad_left(_watts(now), 8), old))
     return [fill(first, width), fill(second, width)]
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from rich.cells import cell_len
-
 from yolomon.model import RunInfo
 from yolomon.tui.canvas import Canvas, Line, fill, width_of
 from yolomon.tui.view import Frame
-from yolomon.tui.words import clock_time, duration, fit, fit_left, number, plain
+from yolomon.tui.words import cells_of, clock_time, duration, fit_left, number, plain
 
 
 class TopLine(Canvas):
@@ -50,9 +48,11 @@ def _join(left: Line, words: list[tuple[str, str]], room: int) -> Line:
     line = list(left)
     for text, ink in words:
         free = room - width_of(line)
-        if free < 6:
-            break
-        line.append((fit(text, free), ink))
+        kept = text
+        while kept and cells_of(kept) > free:  # whole words only: no number is cut
+            kept = kept.rstrip().rpartition(" ")[0].rstrip(" ·-")
+        if kept:
+            line.append((kept, ink))
     return line
 
 
@@ -65,7 +65,7 @@ def _cut(line: Line, width: int) -> Line:
     kept: Line = []
     for text, ink in line:
         free = width - width_of(kept)
-        if cell_len(text) > free:
+        if cells_of(text) > free:
             break
         kept.append((text, ink))
     return kept

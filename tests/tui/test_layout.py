@@ -1,0 +1,135 @@
+"""The overview at every size and number of GPUs: nothing overlaps, nothing is cut, nothing is left empty."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.tui.picture import frame_of, parts, picture, text_of, too_wide
+from tests.tui.recordings import StoredFeed, run, slow_rank
+from yolomon.messages import english, translator
+from yolomon.tui import glyphs
+from yolomon.tui.layout import Plan, Rect, grow, heat_cells, plan
+from yolomon.tui.view import View
+
+SIZES = [(240, 70), (140, 40), (120, 30), (100, 24), (80, 24), (60, 15), (40, 10), (50, 60), (200, 12)]
+GPUS = [0, 1, 2, 4, 8, 16, 64]
+MATRIX = [(w, h, n) for w, h in SIZES for n in GPUS]
+
+
+@lru_cache
+def feed_of(gpus: int) -> StoredFeed:
+    return slow_rank(gpus) if gpus > 1 else StoredFeed(run(gpus))
+
+
+def overlap(a: Rect, b: Rect) -> bool:
+    return a.x < b.right and b.x < a.right and a.y < b.bottom and b.y < a.bottom
+
+
+def check_places(layout: Plan, width: int, height: int) -> None:
+    places = list(layout.rectangles().items())
+    for name, rect in places:
+        assert rect.width >= 1 and rect.height >= 1, (name, rect)
+        assert rect.x >= 0 and rect.right <= width and rect.y >= 0 and rect.bottom <= height, (name, rect)
+    for i, (name, rect) in enumerate(places):
+        for other, place in places[i + 1 :]:
+            assert not overlap(rect, place), (name, rect, other, place)
+
+
+@pytest.mark.parametrize(("width", "height", "gpus"), MATRIX)
+def test_parts_lie_on_the_screen_and_never_over_one_another(width: int, height: int, gpus: int) -> None:
+    check_places(plan(width, height, gpus), width, height)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 300), st.integers(0, 100), st.integers(0, 72))
+def test_any_size_has_a_plan(width: int, height: int, gpus: int) -> None:
+    check_places(plan(width, height, gpus), width, height)
+
+
+@pytest.mark.parametrize(("width", "height", "gpus"), MATRIX)
+def test_no_third_of_the_screen_is_empty(width: int, height: int, gpus: int) -> None:
+    layout = plan(width, height, gpus)
+    covered = sum(rect.width * rect.height for rect in layout.rectangles().values())
+    assert covered >= width * height * 0.85
+
+
+@pytest.mark.parametrize("language", ["en", "zh_CN"])
+@pytest.mark.parametrize("style", ["blocks", "ascii"])
+@pytest.mark.parametrize(("width", "height", "gpus"), MATRIX)
+def test_no_line_is_wider_than_its_place(
+    width: int, height: int, gpus: int, style: str, language: str
+) -> None:
+    frame = frame_of(feed_of(gpus), tr=translator(language), glyphs=glyphs.choose(style))
+    assert too_wide(frame, width, height) == []
+
+
+@pytest.mark.parametrize(("width", "height", "gpus"), MATRIX)
+def test_every_number_is_whole(width: int, height: int, gpus: int) -> None:
+    """An ellipsis never stands in a number, and each GPU's numbers are there in full."""
+    frame = frame_of(feed_of(gpus))
+    layout = plan(width, height, gpus)
+    for name, line in picture(frame, width, height):
+        assert not re.search(r"\d…|…\d", line), (name, line)
+    shown = "\n".join(line for name, line in picture(frame, width, height) if name == "gpus")
+    for gpu in frame.history.by_index():
+        sample = gpu.sample
+        assert sample is not None
+        if layout.mode in ("cards", "pairs", "rows"):
+            assert re.search(rf"\b{sample.utilization_percent} %", shown)
+            assert re.search(rf"\b{(sample.memory_used_bytes or 0) / 2**30:.0f} G\b", shown)
+            assert re.search(rf"\b{sample.temperature_celsius:.0f} ?°C", shown)
+        elif layout.mode == "strip":
+            assert re.search(rf"\b{gpu.info.index} +{sample.utilization_percent}\D", shown)
+
+
+@pytest.mark.parametrize(("width", "height", "gpus"), [m for m in MATRIX if m[2] > 1])
+def test_the_verdict_and_the_finding_are_always_there(width: int, height: int, gpus: int) -> None:
+    lines = picture(frame_of(feed_of(gpus)), width, height)
+    assert any(name == "top" and "1 warning" in line for name, line in lines)
+    assert any(name == "findings" and "GPU 1 holds" in line for name, line in lines)
+
+
+@pytest.mark.parametrize("size", [(0, 0), (1, 1), (2, 1), (1, 9), (5, 3), (9, 20), (3, 60)])
+def test_tiny_terminals_draw_something_or_nothing(size: tuple[int, int]) -> None:
+    frame = frame_of(feed_of(2))
+    for _, rect, lines in parts(frame, plan(*size, 2)):
+        assert len(lines) <= max(rect.height, 1) or size[0] < 10
+        assert all(isinstance(text_of(line), str) for line in lines)
+
+
+def test_the_four_sizes_of_the_sketch() -> None:
+    assert plan(140, 40, 2).mode == "cards"
+    assert plan(80, 24, 2).mode == "pairs"
+    assert plan(40, 10, 8).mode == "rows"
+    assert plan(40, 10, 64).mode == "heat"
+
+
+def test_taller_cards_favour_utilization() -> None:
+    assert grow(4) == (1, 1, 1, 1)
+    util, memory, temperature, power = grow(12)
+    assert util + memory + temperature + power == 12 and util >= power >= memory >= temperature
+
+
+def test_bare_signs_come_in_round_numbers() -> None:
+    assert heat_cells(80) == 64 and heat_cells(40) == 32
+
+
+def test_the_mark_of_the_onset_runs_through_every_graph_it_concerns() -> None:
+    frame = frame_of(feed_of(2), view=View(window_seconds=120.0))
+    columns = set()
+    for name, line in picture(frame, 140, 40):
+        if name == "gpus" and "┃" in line:
+            columns.add(line.index("┃"))
+    assert len(columns) == 1  # one moment, one column, on both cards
+
+
+def test_waiting_is_drawn_unlike_work() -> None:
+    frame = frame_of(feed_of(2))
+    gpu0 = next(line for name, line in picture(frame, 80, 24) if name == "gpus" and "100 %" in line)
+    assert "░" in gpu0.split("┃")[1] and "░" not in gpu0.split("┃")[0]
+    assert english("waits") in gpu0
