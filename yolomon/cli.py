@@ -267,6 +267,10 @@ def _or_exit(make: Callable[[], Any], tr: Translate) -> Any:
 
 
 def _show(session: Any, loaded: LoadedSettings, tr: Translate) -> None:
+    from yolomon.tui import kept
     from yolomon.tui.run import show
 
-    sys.exit(show(session, loaded.settings, tr))
+    file = kept.state_file()
+    before = kept.read(file)
+    settings = kept.applied(loaded.settings, loaded.origin, before)
+    sys.exit(show(session, settings, tr, kept.Keeper(file, before)))

@@ -18,11 +18,15 @@ from yolomon.messages import Translate
 from yolomon.model import Finding
 from yolomon.settings import Settings
 from yolomon.tui import crash, glyphs, pages, theme
+from yolomon.tui.choices import Choices
+from yolomon.tui.entry import Entry
 from yolomon.tui.feed import Feed
+from yolomon.tui.kept import Keep
 from yolomon.tui.plots import ColumnCache
 from yolomon.tui.progress import eta_seconds
 from yolomon.tui.screens.overview import Overview
 from yolomon.tui.screens.page import Page
+from yolomon.tui.short_names import short_name
 from yolomon.tui.terminal import TerminalDriver
 from yolomon.tui.view import Frame, View
 from yolomon.tui.widgets import curves
@@ -30,6 +34,7 @@ from yolomon.tui.widgets import curves
 TICK_SECONDS = 0.5  # two frames a second at most
 QUIET_SECONDS = 1.0  # without news, ages and the clock move on this often
 DRAIN_SECONDS = 0.02
+NOTICE_SECONDS = 6.0
 
 
 class MonitorApp(App[int]):
@@ -42,6 +47,7 @@ class MonitorApp(App[int]):
         clock: now on the samples' axis; the feed's own unless a test freezes it.
         timed: whether time makes the screen draw; tests turn it off and draw themselves.
         begin: called once the first picture is there, e.g. to start the sources.
+        keep: told the theme and the window whenever the user chose another.
     """
 
     TITLE = "yolomon"
@@ -68,6 +74,12 @@ class MonitorApp(App[int]):
         Binding(
             "escape", "clear", "Clear", id="clear", show=False, tooltip="Put the cursor and the filter away"
         ),
+        *pages.BINDINGS,
+        Binding("enter", "explain", "Why", id="explain", tooltip="Explain the worst finding"),
+        Binding("slash", "filter", "Filter", id="filter", tooltip="Show only what holds the typed words"),
+        Binding("c", "pick_log", "Logs", id="pick_log", tooltip="Pick the training log to follow"),
+        Binding("t", "next_theme", "Theme", id="next_theme", tooltip="Another colour theme; it is kept"),
+        Binding("ctrl+p", "commands", "Commands", id="commands", tooltip="Find a command by its name"),
         Binding("s", "silence", "Silence", id="silence", tooltip="Do not show the worst finding any more"),
         Binding(
             "ctrl+l", "repaint", "Redraw", id="repaint", show=False, tooltip="Paint the whole screen anew"
@@ -83,6 +95,7 @@ class MonitorApp(App[int]):
         clock: Callable[[], float] | None = None,
         timed: bool = True,
         begin: Callable[[], object] | None = None,
+        keep: Keep | None = None,
     ) -> None:
         self.tr = translate
         self.feed = feed
@@ -93,6 +106,11 @@ class MonitorApp(App[int]):
         self._timed = timed
         self._begin = begin
         self._columns = ColumnCache()
+        self._keep = keep
+        self.choices = Choices()
+        self.entry: Entry | None = None
+        self.filter = ""
+        self._notice = ("", 0.0)
         self._drawn_at = 0.0
         self._asked = False  # for a log, on our own account: once
         self._drawn_machine_ts: float | None = None
@@ -163,6 +181,9 @@ class MonitorApp(App[int]):
             replay_speed=None if playback is None else playback.speed,
             own_cpu_percent=cpu,
             own_rss_bytes=rss,
+            filter=self.filter,
+            typing=None if self.entry is None else self.entry.shown,
+            notice=self._notice[0] if time.monotonic() < self._notice[1] else "",
         )
 
     def _all_findings(self) -> list[Finding]:
@@ -197,6 +218,9 @@ class MonitorApp(App[int]):
         if wanted != current.PAGE:
             page = pages.make(wanted)
             if page is not None:
+                self.filter = ""
+                while len(self.screen_stack) > 1:
+                    self.pop_screen()
                 self.switch_screen(page)
 
     def action_next_page(self, direction: int) -> None:
@@ -220,12 +244,14 @@ class MonitorApp(App[int]):
     def action_wider(self) -> None:
         """A longer window."""
         self.view = self.view.wider()
+        self._keep_choices()
         self._columns.clear()
         self.redraw()
 
     def action_narrower(self) -> None:
         """A shorter window."""
         self.view = self.view.narrower()
+        self._keep_choices()
         self._columns.clear()
         self.redraw()
 
@@ -254,14 +280,78 @@ class MonitorApp(App[int]):
         if len(self.screen_stack) > 1:
             self.pop_screen()
             return
+        page = self.screen
+        if self.filter or self.view.cursor_ts is not None:
+            self.filter = ""
+        elif isinstance(page, Page) and page.PAGE != "overview":
+            self.action_page("overview")
+            return
         self._look(cursor_ts=None)
 
     def action_silence(self) -> None:
         """Silence the worst finding."""
         standing = self.feed.findings()
         if standing:
-            self.feed.silence(standing[0].code, standing[0].target)
-            self.redraw()
+            self.toggle_silence(standing[0])
+
+    def toggle_silence(self, finding: Finding) -> None:
+        """Say no more of a finding, or say it again. A recording notes either."""
+        code, target = finding.code, finding.target
+        values = {"name": short_name(self.tr, finding), "target": target}
+        if finding.silenced:
+            self.feed.engine.silence(code, target, on=False)
+            self.feed.engine.silence(code, on=False)
+            self.say(self.tr("Said again: {name} ({target}).", **values))
+        else:
+            self.feed.silence(code, target)
+            self.say(self.tr("Silenced: {name} ({target}). Page 6 and s: say it again.", **values))
+
+    def say(self, text: str) -> None:
+        """Say what was just done in the last line, for a few seconds."""
+        self._notice = (text, time.monotonic() + NOTICE_SECONDS)
+        self.redraw()
+
+    # ------------------------------------------------------------ typing, theme, commands
+
+    def type_into(self, entry: Entry) -> None:
+        """Have the keys go into a line of text."""
+        self.entry = entry
+        self.redraw()
+
+    def type_key(self, key: str, character: str | None) -> None:
+        """One key of the text."""
+        if self.entry is not None and not self.entry.key(key, character):
+            self.entry = None
+        self.redraw()
+
+    def action_filter(self) -> None:
+        """Type words; lists show only what holds them."""
+
+        def narrow(text: str | None) -> None:
+            self.filter = text or ""
+
+        self.type_into(Entry("/", self.filter, on_change=narrow, on_done=narrow))
+
+    def action_next_theme(self) -> None:
+        """The next colour theme."""
+        names = theme.NAMES
+        place = names.index(self.theme) if self.theme in names else -1
+        self.theme = names[(place + 1) % len(names)]
+        self._keep_choices()
+        self.say(self.tr("Theme: {name}", name=self.theme))
+
+    def _keep_choices(self) -> None:
+        if self._keep is not None:
+            self._keep(theme=self.theme, window_seconds=self.view.window_seconds)
+
+    def action_commands(self) -> None:
+        """Find a command by typing some of its name."""
+        from textual.command import CommandPalette
+
+        from yolomon.tui.commands import Verbs
+
+        if isinstance(self.screen, Page):
+            self.push_screen(CommandPalette(providers=[Verbs], placeholder=self.tr("Search for commands")))
 
     def action_explain(self) -> None:
         """Explain the worst finding: its evidence, the rule, what could fool it, what to try."""

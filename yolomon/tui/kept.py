@@ -1,4 +1,4 @@
-"""The theme and the window that were chosen last, kept between runs in a small file of the user's state folder."""
+"""The theme and the window that were chosen last, kept between runs in a small state file."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 import platformdirs
@@ -14,6 +15,14 @@ from yolomon.settings import Settings
 from yolomon.tui import theme
 
 SIZE_LIMIT = 4096
+
+
+class Keep(Protocol):
+    """What is told a choice; returns at once."""
+
+    def __call__(self, *, theme: str | None = None, window_seconds: float | None = None) -> object:
+        """Note it."""
+        ...
 
 
 class Kept(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -6,6 +6,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 import msgspec
+from textual.binding import Binding, BindingType
 
 from yolomon.messages import Message, msg
 from yolomon.tui.screens.page import Page
@@ -19,16 +20,80 @@ class PageInfo(msgspec.Struct, frozen=True):
     module: str
     class_name: str
     title: Message
+    about: Message
 
 
 PAGES = (
-    PageInfo("1", "overview", "yolomon.tui.screens.overview", "Overview", msg("overview")),
-    PageInfo("2", "gpu", "yolomon.tui.screens.gpu", "GpuPage", msg("one GPU")),
-    PageInfo("3", "processes", "yolomon.tui.screens.processes", "ProcessesPage", msg("processes")),
-    PageInfo("4", "curves", "yolomon.tui.screens.curves", "CurvesPage", msg("training curves")),
-    PageInfo("5", "features", "yolomon.tui.screens.features", "FeaturesPage", msg("features")),
-    PageInfo("6", "findings", "yolomon.tui.screens.findings", "FindingsPage", msg("findings")),
-    PageInfo("7", "help", "yolomon.tui.screens.help", "HelpPage", msg("help")),
+    PageInfo(
+        "1",
+        "overview",
+        "yolomon.tui.screens.overview",
+        "Overview",
+        msg("overview"),
+        msg("Show the overview: all that matters on one screen"),
+    ),
+    PageInfo(
+        "2",
+        "gpu",
+        "yolomon.tui.screens.gpu",
+        "GpuPage",
+        msg("one GPU"),
+        msg("Show one GPU: all its signals, its processes, its rank"),
+    ),
+    PageInfo(
+        "3",
+        "processes",
+        "yolomon.tui.screens.processes",
+        "ProcessesPage",
+        msg("processes"),
+        msg("Show the processes: trainer, ranks, loader workers, others on the GPUs"),
+    ),
+    PageInfo(
+        "4",
+        "curves",
+        "yolomon.tui.screens.curves",
+        "CurvesPage",
+        msg("training curves"),
+        msg("Show the training curves: choose, zoom, compare with an earlier run"),
+    ),
+    PageInfo(
+        "5",
+        "features",
+        "yolomon.tui.screens.features",
+        "FeaturesPage",
+        msg("features"),
+        msg("Show statistics of the feature maps, layer by layer"),
+    ),
+    PageInfo(
+        "6",
+        "findings",
+        "yolomon.tui.screens.findings",
+        "FindingsPage",
+        msg("findings"),
+        msg("Show all findings, also those that are over"),
+    ),
+    PageInfo(
+        "7",
+        "help",
+        "yolomon.tui.screens.help",
+        "HelpPage",
+        msg("help"),
+        msg("Show all keys and what the signs mean"),
+    ),
+)
+
+
+# The words of a tooltip and of the palette; with the page's title they are translated by their key.
+BINDINGS: tuple[BindingType, ...] = tuple(
+    Binding(
+        "question_mark,7" if page.key == "7" else page.key,
+        f"page('{page.name}')",
+        str(page.title).capitalize() if page.name != "gpu" else "One GPU",
+        id=f"page_{page.name}",
+        show=False,
+        tooltip=str(page.about),
+    )
+    for page in PAGES
 )
 
 
