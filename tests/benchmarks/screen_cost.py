@@ -1,0 +1,219 @@
+"""What the screen costs: CPU, memory, bytes to the terminal, first paint and key latency, beside nvitop.
+
+Both run on the fake NVML in a terminal of 40 x 140, one after the other in the same run, yolomon with a JSONL
+log that grows by 10 lines a second. Targets: CPU at or below nvitop's, at most 3 kB/s, 55 MB, first paint in
+0.5 s, 64 GPUs at most four times that; a key answers within 50 ms, also while one GPU's calls hang.
+
+    python -m tests.benchmarks.screen_cost [--seconds 20] [--gpus 8 64] [--only yolomon]
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import pty
+import random
+import select
+import signal
+import statistics
+import struct
+import sys
+import tempfile
+import termios
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from tests.fake_nvml.build import build
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS, COLUMNS = 40, 140
+BUSY = """\
+system gpus {gpus}
+gpu * util sine 85 12 23 + noise 0 4
+gpu * memory-util sine 40 8 23 + noise 0 3
+gpu * memory-used 39G
+gpu * temperature sine 52 3 60
+gpu * power sine 540 60 23 + noise 0 20
+"""
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """What one program cost."""
+
+    program: str
+    gpus: int
+    first_paint_seconds: float | None
+    cpu_percent: float
+    bytes_per_second: float
+    rss_mib: float
+    key_milliseconds: float | None
+
+
+@contextmanager
+def growing_log(path: Path, lines_per_second: float = 10.0) -> Iterator[None]:
+    """A trainer's stream that grows while the block runs."""
+    stop = threading.Event()
+
+    def write() -> None:
+        step = 0
+        with path.open("a", buffering=1) as file:
+            start = {"ts": time.time(), "rank": 0, "event": "train_start", "epochs": 100, "batch_size": 64,
+                     "model": "yolo11x.yaml", "workers": 12, "imgsz": 640, "world_size": 1}  # fmt: skip
+            file.write(json.dumps(start) + "\n")
+            while not stop.wait(1 / lines_per_second):
+                step += 1
+                fall = 3 / (1 + step / 300)
+                file.write(json.dumps({
+                    "ts": time.time(), "rank": 0, "event": "batch", "epoch": 1 + step // 200, "epochs": 100,
+                    "batch": step % 200 + 1, "batches": 200, "step": step, "data_time": 0.001,
+                    "step_time": 1 / lines_per_second, "images": 64, "lr/pg0": 0.001,
+                    "train/box_loss": fall + random.random() / 10,
+                    "train/cls_loss": fall + random.random() / 5,
+                    "train/dfl_loss": 1 + fall / 3,
+                }) + "\n")  # fmt: skip
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+class Terminal:
+    """A program on a terminal; its output is counted."""
+
+    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.environ.update(environment, TERM="xterm-256color", COLORTERM="truecolor", LANG="C.UTF-8")
+            os.chdir(ROOT)
+            os.execvp(command[0], command)
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+        self.began = time.monotonic()
+        self.process = psutil.Process(self.pid)
+        self.bytes = 0
+        self.first: float | None = None
+        self.rss = 0
+
+    def read(self, seconds: float, *, until_output: bool = False) -> float | None:
+        """Take what is written for that long, or up to the first output; when that came."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if not select.select([self.fd], [], [], min(left, 0.25))[0]:
+                self._weigh()
+                continue
+            try:
+                data = os.read(self.fd, 1 << 16)
+            except OSError:
+                raise SystemExit("the program ended early") from None
+            self.bytes += len(data)
+            if self.first is None and len(data) > 200:
+                self.first = time.monotonic() - self.began
+            if b"\x1b[6n" in data:
+                os.write(self.fd, b"\x1b[1;1R")
+            if until_output:
+                return time.monotonic()
+        return None
+
+    def _weigh(self) -> None:
+        family = [self.process, *self.process.children(recursive=True)]
+        self.rss = max(self.rss, sum(member.memory_info().rss for member in family))
+
+    def cpu_seconds(self) -> float:
+        """Of the whole family."""
+        family = [self.process, *self.process.children(recursive=True)]
+        return sum(sum(member.cpu_times()[:2]) for member in family)
+
+    def key_seconds(self, key: bytes) -> float | None:
+        """From a key to the first output after it."""
+        self.read(0.05)
+        pressed = time.monotonic()
+        os.write(self.fd, key)
+        answered = self.read(1.0, until_output=True)
+        return None if answered is None else answered - pressed
+
+    def close(self) -> None:
+        """End it."""
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self.fd)
+
+
+def measure(
+    program: str, command: list[str], environment: dict[str, str], gpus: int, seconds: float, keys: bool
+) -> Cost:
+    """Run for that long; the second half counts, the start-up does not."""
+    shown = Terminal(command, environment)
+    try:
+        shown.read(seconds / 2)
+        cpu, written, began = shown.cpu_seconds(), shown.bytes, time.monotonic()
+        shown.read(seconds / 2)
+        took = time.monotonic() - began
+        cpu, written = shown.cpu_seconds() - cpu, shown.bytes - written
+        latencies = [shown.key_seconds(key) for key in (b"+", b"-") * 5] if keys else []
+        known = [latency for latency in latencies if latency is not None]
+        return Cost(
+            program, gpus, shown.first, 100 * cpu / took, written / took, shown.rss / 2**20,
+            1000 * statistics.median(known) if known else None,
+        )  # fmt: skip
+    finally:
+        shown.close()
+
+
+def main() -> None:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--gpus", type=int, nargs="+", default=[8, 64])
+    parser.add_argument("--only", choices=["yolomon", "nvitop"])
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        library = build(Path(folder) / "lib")
+        print(f"{'program':22} {'GPUs':>4} {'first s':>8} {'CPU %':>6} {'B/s':>6} {'MiB':>6} {'key ms':>7}")
+        for gpus in arguments.gpus:
+            scenario = Path(folder) / f"{gpus}.scenario"
+            scenario.write_text(BUSY.format(gpus=gpus))
+            hanging = Path(folder) / f"{gpus}-hanging.scenario"
+            hanging.write_text(
+                scenario.read_text() + "gpu 1 hang nvmlDeviceGetUtilizationRates 600 after 5\n"
+            )
+            log = Path(folder) / f"train-{gpus}.jsonl"
+            base = {"LD_LIBRARY_PATH": str(library.parent), "YOLOMON_CONFIG": str(Path(folder) / "none.toml")}
+            yolomon = [sys.executable, "-m", "yolomon", str(log)]
+            runs = [
+                ("yolomon", yolomon, scenario, False),
+                (
+                    "nvitop",
+                    [sys.executable, "-m", "nvitop", "-m", "full", "--interval", "1"],
+                    scenario,
+                    False,
+                ),
+                ("yolomon, GPU 1 hangs", yolomon, hanging, True),
+            ]
+            for program, command, played, keys in runs:
+                if arguments.only and not program.startswith(arguments.only):
+                    continue
+                with growing_log(log):
+                    environment = base | {"FAKE_NVML_SCENARIO": str(played)}
+                    cost = measure(program, command, environment, gpus, arguments.seconds, keys)
+                first = "-" if cost.first_paint_seconds is None else f"{cost.first_paint_seconds:.2f}"
+                key = "" if cost.key_milliseconds is None else f"{cost.key_milliseconds:.0f}"
+                print(
+                    f"{cost.program:22} {gpus:4} {first:>8} {cost.cpu_percent:6.2f}"
+                    f" {cost.bytes_per_second:6.0f} {cost.rss_mib:6.1f} {key:>7}",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()
