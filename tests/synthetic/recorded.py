@@ -11,9 +11,8 @@ from typing import Any
 import msgspec
 
 from tests.synthetic.labelled import Labelled, Truth
-from yolomon.diagnosis.run_recording import merge_by_time
 from yolomon.model import Header, Item, Roles, Telemetry, TrainRecord
-from yolomon.sources.recording import RecordingReader
+from yolomon.sources.recording import RecordingReader, merge_by_time
 from yolomon.trainlog.formats.yolomon_events import YolomonParser
 
 Change = Callable[[Item], Item | None]

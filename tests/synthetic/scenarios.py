@@ -9,7 +9,7 @@ from tests.synthetic.labelled import Labelled, Truth
 from tests.synthetic.plan import A100, GPUS, RTX3090, RTX4090, T4, V100, Fault, Plan
 from tests.synthetic.readings import readings
 from tests.synthetic.simulate import EPOCH_0, records_in_order, run_course
-from yolomon.diagnosis.run_recording import merge_by_time
+from yolomon.sources.recording import merge_by_time
 
 # By fault: the code a watcher should say, its target, the deadline, and what else is right.
 _EXPECTED: dict[Fault, tuple[str, str, float, tuple[str, ...]]] = {
