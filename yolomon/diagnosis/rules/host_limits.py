@@ -199,7 +199,7 @@ class HostLimits:
         forecast = None
         if growing is not None and growing.scale.seconds >= 10.0:
             forecast = time_to_limit(growing.trend, 0.0, float(free), horizon=limits[DISK_WITHIN])
-        left = eta(view.history, view.phases)
+        left = None if forecast is None else eta(view.history, view.phases)
         ends_before = forecast is not None and left is not None and left.high < forecast.earliest
         low = free < limits[DISK_LOW] or (forecast is not None and not ends_before)
         onset = self._onset("disk", low, view.now_ts)

@@ -47,6 +47,7 @@ POWER_CAP, HW_SLOWDOWN, SW_THERMAL, HW_THERMAL, POWER_BRAKE = 0x4, 0x8, 0x20, 0x
 _SPACING_SECONDS = 0.9
 _LEARN = 30  # busy readings without thermal bits before the warm clock is known
 _ROWS = 360
+_CHECK_EVERY_SECONDS = 4.0
 
 
 class _Row(msgspec.Struct, frozen=True, gc=False):
@@ -79,6 +80,8 @@ class Throttle:
 
     def __init__(self) -> None:
         self._gpus: dict[int, _Gpu] = {}
+        self._claims: list[Claim] = []
+        self._checked_ts = 0.0
 
     def observe(self, item: Item, view: View) -> None:
         """Keep busy readings."""
@@ -105,7 +108,13 @@ class Throttle:
             gpu.warm.append(clock)
 
     def check(self, view: View) -> Iterator[Claim]:
-        """All GPUs."""
+        """All GPUs, every few seconds."""
+        if not 0 <= view.now_ts - self._checked_ts < _CHECK_EVERY_SECONDS:
+            self._checked_ts = view.now_ts
+            self._claims = list(self._judge(view))
+        yield from self._claims
+
+    def _judge(self, view: View) -> Iterator[Claim]:
         start = view.now_ts - view.thresholds[WINDOW]
         windows: dict[int, list[_Row]] = {}
         for index, gpu in self._gpus.items():
