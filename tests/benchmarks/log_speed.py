@@ -8,7 +8,6 @@ of 1 line/s costs.
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 import msgspec
+import psutil
 
 from yolomon.history import History
 from yolomon.model import CurveBlock, Item, TrainRecord
@@ -43,7 +43,9 @@ def write(path: Path, records: int) -> None:
     with open(path, "w", encoding="ascii") as file:
         for step in range(records):
             if step % BATCHES == 0:
-                file.write(f'{{"ts": {START}, "rank": 0, "event": "epoch_start", "epoch": {step // BATCHES + 1}}}\n')
+                file.write(
+                    f'{{"ts": {START}, "rank": 0, "event": "epoch_start", "epoch": {step // BATCHES + 1}}}\n'
+                )
             file.write(line(step))
 
 
@@ -80,10 +82,11 @@ def open_here(path: str) -> None:
     began = time.perf_counter()
     source.start(queue.put)
     newest = complete = 0.0
-    slowest = 0.0
+    slowest = rss = 0.0
     while not complete:
         waited = time.perf_counter()
         time.sleep(0.02)  # the screen's loop
+        rss = max(rss, psutil.Process().memory_info().rss / 2**20)  # ru_maxrss would be the parent's too
         slowest = max(slowest, time.perf_counter() - waited - 0.02)
         try:
             while True:
@@ -103,7 +106,7 @@ def open_here(path: str) -> None:
                 "curves_complete_s": round(complete, 2),
                 "loop_delayed_at_most_s": round(slowest, 3),
                 "epoch": history.train.epoch,
-                "rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+                "rss_mb": round(rss, 1),
                 "cpu_s": round(time.process_time(), 2),
             }
         )
@@ -152,7 +155,11 @@ def lag(folder: Path, lines_per_second: int, seconds: float) -> dict[str, float]
     stop.set()
     writer.join()
     source.stop()
-    return {"lines_per_s": round(seen / seconds), "worst_lag_s": round(worst, 2), "cpu_percent": round(100 * cpu / seconds, 1)}
+    return {
+        "lines_per_s": round(seen / seconds),
+        "worst_lag_s": round(worst, 2),
+        "cpu_percent": round(100 * cpu / seconds, 1),
+    }
 
 
 def idle(folder: Path, seconds: float = 5.0) -> dict[str, float]:

@@ -24,7 +24,7 @@ def test_the_log_that_grows_comes_first(tmp_path: Path) -> None:
     put(tmp_path / "runs/detect/train/results.csv", TABLE, 9000)
     new = put(tmp_path / "runs/detect/train-2/results.csv", TABLE, 5)
     found = find_logs(tmp_path, now=NOW)
-    assert [candidate.path for candidate in found][0] == new
+    assert found[0].path == new
     assert [candidate.growing for candidate in found] == [True, False]
     assert str(found[0].reason) == "growing now"
 

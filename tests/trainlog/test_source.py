@@ -18,7 +18,13 @@ DEADLINE_SECONDS = 10.0
 
 
 def event(step: int, rank: int = 0, **more: object) -> bytes:
-    body = {"ts": 1.7e9 + step, "rank": rank, "event": "batch", "epoch": 1 + step // 10, "batch": step % 10 + 1}
+    body = {
+        "ts": 1.7e9 + step,
+        "rank": rank,
+        "event": "batch",
+        "epoch": 1 + step // 10,
+        "batch": step % 10 + 1,
+    }
     return json.dumps(body | {"batches": 10, "step": step, "loss": float(step), **more}).encode() + b"\n"
 
 
@@ -78,7 +84,9 @@ def test_the_files_of_all_ranks_are_one_run(tmp_path: Path) -> None:
     source.start(got.put)
     got.wait_for(lambda items: ends(items) == 2)
     source.stop()
-    assert sorted((record.rank, record.step) for record in got.records()) == [(r, s) for r in (0, 1) for s in range(5)]
+    assert sorted((record.rank, record.step) for record in got.records()) == [
+        (r, s) for r in (0, 1) for s in range(5)
+    ]
 
 
 def test_a_long_log_shows_its_end_first_and_all_its_curves_later(tmp_path: Path) -> None:

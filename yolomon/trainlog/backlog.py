@@ -1,5 +1,7 @@
 """Reading what a long JSON-lines log already holds, in columns, at disk speed and in little memory."""
 
+# ruff: noqa: PTH - paths are strings here: one is looked at several times a second
+
 from __future__ import annotations
 
 import os

@@ -148,7 +148,7 @@ def column_shape(parser: JsonParser, body: Body, line: bytes) -> ColumnShape | N
     step = column(shape.step) if shape.step and record.step == body[shape.step] else None
     for key in (shape.word, shape.rank):
         if key and isinstance(body[key], (str, int)) and not isinstance(body[key], bool):
-            fields.append((key, Literal[body[key]]))  # type: ignore[valid-type]
+            fields.append((key, Literal[body[key]]))
     made = ColumnShape(fields, rows, losses, line.count(KEY_MARK))
     made.kind = record.kind
     made.epoch_column, made.step_column = epoch, step

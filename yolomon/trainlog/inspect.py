@@ -1,5 +1,7 @@
 """`yolomon inspect LOG`: what was recognised in a log, as a report of a log that is read wrongly needs it."""
 
+# ruff: noqa: PTH - paths are strings here: one is looked at several times a second
+
 from __future__ import annotations
 
 import os
@@ -9,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from yolomon.messages import Message, Translate, english, msg
+from yolomon.messages import Translate, UserError, english, msg
 from yolomon.model import Roles, TrainRecord
 from yolomon.trainlog.backlog import BacklogReader, can_read_fast
 from yolomon.trainlog.log import Log, looks_binary
@@ -19,12 +21,8 @@ FAST_BYTES = 4 << 20  # a longer JSON-lines log is read in columns
 _NEWEST = ("loss", "learning_rate", "map50", "map50_95", "images_per_second", "step_seconds")
 
 
-class InspectError(Exception):
+class InspectError(UserError):
     """A path that holds no log. `message` says why, for the user."""
-
-    def __init__(self, message: Message) -> None:
-        super().__init__(str(message))
-        self.message = message
 
 
 class Newest(msgspec.Struct):

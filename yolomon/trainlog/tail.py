@@ -5,6 +5,8 @@ the path's device and inode, the size, the first bytes, and the last bytes that 
 rewritten in place keeps its inode and may be longer than before (beats#39731).
 """
 
+# ruff: noqa: PTH - paths are strings here: one is looked at several times a second
+
 from __future__ import annotations
 
 import errno

@@ -82,7 +82,7 @@ def shape_of(keys: Iterable[object]) -> Shape:
         found = _PLACE_OF.get(key.lower().replace(" ", "_").replace("-", "_"))
         if found is not None and (found[0] not in best or found[1] < best[found[0]][0]):
             best[found[0]] = (found[1], key)
-    taken = {best[role][1] for role in _COUNTERS if role in best}
+    taken = {best[role][1] for role in (*_COUNTERS, "word") if role in best}
     names = {key: shown(key, NAME_LIMIT) for key in keys if isinstance(key, str) and key not in taken}
     return Shape(**{role: key for role, (_, key) in best.items()}, names=names)
 
