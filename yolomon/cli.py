@@ -66,14 +66,17 @@ def screen_options(command: F) -> F:
 def watch(logs: tuple[str, ...], once: bool, as_json: bool, tee: str | None, **options: Any) -> None:
     """Open the dashboard (the command that needs no name)."""
     loaded, tr = _settings(options)
-    from yolomon import live
-
     if once:
         from yolomon.commands import reading
 
         sys.exit(reading.print_once(logs, loaded.settings, tr, as_json=as_json))
     _need_terminal(tr)
-    session = live.attach(logs, loaded.settings, tee=Path(tee) if tee else None)
+
+    def session() -> Any:
+        from yolomon import live
+
+        return live.attach(logs, loaded.settings, tee=Path(tee) if tee else None)
+
     _show(session, loaded, tr)
 
 
@@ -90,9 +93,13 @@ def demo(speed: float, **options: Any) -> None:
     """
     loaded, tr = _settings(options)
     _need_terminal(tr)
-    from yolomon import live
 
-    _show(live.demo(speed, loaded.settings), loaded, tr)
+    def session() -> Any:
+        from yolomon import live
+
+        return live.demo(speed, loaded.settings)
+
+    _show(session, loaded, tr, demo=True)
 
 
 @cli.command()
@@ -266,11 +273,12 @@ def _or_exit(make: Callable[[], Any], tr: Translate) -> Any:
         sys.exit(2)
 
 
-def _show(session: Any, loaded: LoadedSettings, tr: Translate) -> None:
+def _show(session: Any, loaded: LoadedSettings, tr: Translate, *, demo: bool = False) -> None:
+    """Open the screen over a session, or over a callable that makes one once the first picture is there."""
     from yolomon.tui import kept
     from yolomon.tui.run import show
 
     file = kept.state_file()
     before = kept.read(file)
     settings = kept.applied(loaded.settings, loaded.origin, before)
-    sys.exit(show(session, settings, tr, kept.Keeper(file, before)))
+    sys.exit(show(session, settings, tr, kept.Keeper(file, before), demo=demo))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from yolomon.diagnosis.engine import Engine
 from yolomon.model import Finding
-from yolomon.trainlog.discover import Candidate
+
+if TYPE_CHECKING:
+    from yolomon.diagnosis.engine import Engine
+    from yolomon.trainlog.discover import Candidate
 
 
 class Playback(Protocol):
@@ -21,9 +23,20 @@ class Playback(Protocol):
 class Feed(Protocol):
     """The monitor as the screen sees it. All calls come from the screen's thread and return at once."""
 
-    engine: Engine  # with the history, the job and where its time went
-    demo: bool
-    replay: Playback | None
+    @property
+    def engine(self) -> Engine:
+        """The diagnosis, with the history, the job and where its time went."""
+        ...
+
+    @property
+    def demo(self) -> bool:
+        """Whether this is the demo: said on the screen all the time."""
+        ...
+
+    @property
+    def replay(self) -> Playback | None:
+        """The replay behind the feed, if there is one."""
+        ...
 
     def drain(self, budget_seconds: float = 0.02) -> bool:
         """Move what the sources read into the history; True if there was anything."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
-from yolomon.diagnosis.engine import Engine
 from yolomon.history import History
 from yolomon.messages import Translate
 from yolomon.model import Finding
 from yolomon.tui.glyphs import Glyphs
 from yolomon.tui.plots import ColumnCache, TimeAxis, axis_for
+
+if TYPE_CHECKING:
+    from yolomon.diagnosis.engine import Engine
 
 WINDOWS = (60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 10800.0, 21600.0, 43200.0, 86400.0)
 SCRUB_SHARE = 0.25  # of the window, a step

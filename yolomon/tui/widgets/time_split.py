@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from yolomon.diagnosis.timesplit import Split
+from typing import TYPE_CHECKING
+
 from yolomon.tui.canvas import Line, width_of
 from yolomon.tui.view import Frame
 from yolomon.tui.words import pad
+
+if TYPE_CHECKING:
+    from yolomon.diagnosis.timesplit import Split
 
 SPAN_SECONDS = 300.0
 # category -> (which shade, ink)
