@@ -4,7 +4,8 @@ Bounded in depth, in the number of entries and in time, so that a home folder on
 half a second at most. It never looks into folders of weights, images or packages.
 """
 
-# ruff: noqa: PTH - paths are strings here: one is looked at several times a second
+# Paths are strings here: they are looked at several times a second.
+# ruff: noqa: PTH110, PTH113, PTH116, PTH118, PTH119, PTH120, PTH208
 
 from __future__ import annotations
 

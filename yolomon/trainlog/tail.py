@@ -5,7 +5,8 @@ the path's device and inode, the size, the first bytes, and the last bytes that 
 rewritten in place keeps its inode and may be longer than before (beats#39731).
 """
 
-# ruff: noqa: PTH - paths are strings here: one is looked at several times a second
+# Paths are strings here: they are looked at several times a second.
+# ruff: noqa: PTH110, PTH113, PTH116, PTH118, PTH119, PTH120, PTH208
 
 from __future__ import annotations
 
