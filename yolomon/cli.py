@@ -27,6 +27,16 @@ class DefaultToWatch(click.Group):
             args = ["watch", *args]
         return super().parse_args(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; what the user gave and cannot be used is one line and exit status 2."""
+        from yolomon.messages import UserError, translator
+
+        try:
+            return super().invoke(ctx)
+        except UserError as error:
+            click.echo(f"yolomon: {translator(_language('auto'))(error.message)}", err=True)
+            ctx.exit(2)
+
 
 @click.group(cls=DefaultToWatch, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="yolomon", prog_name="yolomon")
@@ -114,7 +124,7 @@ def replay(recording: str, logs: tuple[str, ...], speed: float, **options: Any) 
     loaded, tr = _settings(options)
     from yolomon import live
 
-    session = _or_exit(lambda: live.replay(recording, logs, speed, loaded.settings), tr)
+    session = live.replay(recording, logs, speed, loaded.settings)
     _need_terminal(tr)
     _show(session, loaded, tr)
 
@@ -261,16 +271,6 @@ def _need_terminal(tr: Translate) -> None:
             tr("TERM={term} cannot place text on the screen. Set TERM=xterm-256color, or use yolomon --once.",
                term=os.environ.get("TERM", "") or '""')
         )  # fmt: skip
-
-
-def _or_exit(make: Callable[[], Any], tr: Translate) -> Any:
-    from yolomon.live import InputError
-
-    try:
-        return make()
-    except InputError as error:
-        click.echo(f"yolomon: {tr(error.message)}", err=True)
-        sys.exit(2)
 
 
 def _show(session: Any, loaded: LoadedSettings, tr: Translate, *, demo: bool = False) -> None:

@@ -10,7 +10,7 @@ from yolomon.diagnosis.engine import Engine
 from yolomon.diagnosis.thresholds import Thresholds
 from yolomon.history import History, TrainHistory
 from yolomon.log_finder import LogFinder
-from yolomon.messages import Message, msg
+from yolomon.messages import UserError, msg
 from yolomon.monitor import Monitor, Tap
 from yolomon.record import demo_path
 from yolomon.settings import Settings
@@ -25,12 +25,8 @@ from yolomon.trainlog.source import LogSource
 from yolomon.trainlog.stream import StreamSource
 
 
-class InputError(Exception):
+class InputError(UserError):
     """Something the user named that cannot be used. `message` says why."""
-
-    def __init__(self, message: Message) -> None:
-        super().__init__(str(message))
-        self.message = message
 
 
 def engine(settings: Settings, history: History | None = None) -> Engine:

@@ -31,6 +31,14 @@ def msg(template: str, **values: object) -> Message:
     return Message(template, values)
 
 
+class UserError(Exception):
+    """Something that the user named or set and that cannot be used. `message` says why, in one line."""
+
+    def __init__(self, message: Message) -> None:
+        super().__init__(str(message))
+        self.message = message
+
+
 class Translate(Protocol):
     """Turns a literal template, or a ready `Message`, into the reader's language."""
 

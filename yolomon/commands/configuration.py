@@ -27,7 +27,7 @@ def lines(loaded: LoadedSettings, tr: Translate, *, thresholds: bool = False) ->
     if shown:
         yield "\n[thresholds]"
     for name, item in sorted(shown.items()):
-        value = given.get(name, None if item is None else item.default)
+        number = given.get(name, None if item is None else item.default)
         about = tr("no rule knows this name") if item is None else f"{item.unit}; {item.about}"
         origin = loaded.origin["thresholds"] if name in given else "default"
-        yield f'"{name}" = {value}  # {origin}; {about}'
+        yield f'"{name}" = {number}  # {origin}; {about}'

@@ -22,4 +22,4 @@ def print_inspection(log: str, tr: Translate, *, as_json: bool) -> int:
         sys.stdout.buffer.flush()
     else:
         click.echo(found.text(tr))
-    return 0
+    return 0 if found.format else 2

@@ -12,11 +12,11 @@ import msgspec
 
 from yolomon.commands.reading import finding_json
 from yolomon.diagnosis.engine import Engine
-from yolomon.diagnosis.run_recording import TimesOfRank, merge_by_time, run_engine, where_the_time_goes
+from yolomon.diagnosis.run_recording import TimesOfRank, run_engine, where_the_time_goes
 from yolomon.messages import Message, Translate
 from yolomon.model import Finding, Item
 from yolomon.settings import Settings
-from yolomon.sources.recording import RecordingError, RecordingReader
+from yolomon.sources.recording import RecordingError, RecordingReader, merge_by_time
 from yolomon.trainlog.after import LogError, read_log
 from yolomon.trainlog.discover import logs_of_run
 from yolomon.units import clock, duration

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -21,7 +20,7 @@ def diagnose(
     """All findings of a recording, in the order they were raised; those of its end have no `cleared_ts`.
 
     Args:
-        items: in time's order, as `merge_by_time` gives them.
+        items: in time's order, as `sources.recording.merge_by_time` gives them.
         thresholds: overrides by name.
         silenced: codes, or "code@target", left out.
 
@@ -42,22 +41,6 @@ def run_engine(
         engine.observe(item)
     engine.finish()
     return engine
-
-
-def merge_by_time(*streams: Iterable[Item]) -> Iterator[Item]:
-    """One stream in time's order from several that are each (about) in order, e.g. telemetry and two logs.
-
-    An item that is older than its predecessor in the same stream keeps its place in it.
-    """
-
-    def keyed(number: int, stream: Iterable[Item]) -> Iterator[tuple[float, int, int, Item]]:
-        newest = float("-inf")
-        for count, item in enumerate(stream):
-            newest = max(newest, item.ts)
-            yield newest, number, count, item
-
-    for _, _, _, item in heapq.merge(*(keyed(i, stream) for i, stream in enumerate(streams))):
-        yield item
 
 
 class TimesOfRank(msgspec.Struct, frozen=True, kw_only=True):

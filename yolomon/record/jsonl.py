@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from yolomon.messages import Message, msg
+from yolomon.messages import Message, UserError, msg
 from yolomon.model import CurveBlock, Finding, Header, Item, TrainRecord
 from yolomon.telemetry import encode
 
@@ -21,12 +21,8 @@ GZIP_BATCH_BYTES = 64 * 1024
 GZIP_BATCH_SECONDS = 10.0
 
 
-class RecorderError(Exception):
+class RecorderError(UserError):
     """A recording that cannot be begun. `message` says why, for the user."""
-
-    def __init__(self, message: Message) -> None:
-        super().__init__(str(message))
-        self.message = message
 
 
 class Recorder:

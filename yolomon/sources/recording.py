@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from yolomon.messages import Message, msg
+from yolomon.messages import Message, UserError, msg
 from yolomon.model import Finding, Item, SourceStatus, TrainRecord
 from yolomon.telemetry import TelemetryError, decode
 
@@ -21,12 +21,8 @@ TRIAL_LINES = 20
 """So many lines without one that can be read: the file is no recording."""
 
 
-class RecordingError(Exception):
+class RecordingError(UserError):
     """A file that cannot be played at all. `message` says why, for the user."""
-
-    def __init__(self, message: Message) -> None:
-        super().__init__(str(message))
-        self.message = message
 
 
 class RecordingReader:
@@ -184,5 +180,16 @@ def end_ts(path: Path) -> float | None:
 
 
 def merge_by_time(*streams: Iterable[Item]) -> Iterator[Item]:
-    """Merge streams that are each about in order of time; equal times keep the order of the streams."""
-    return heapq.merge(*streams, key=lambda item: item.ts)
+    """One stream in time's order from several that are each (about) in order, e.g. telemetry and two logs.
+
+    An item that is older than its predecessor in the same stream keeps its place in it.
+    """
+
+    def keyed(number: int, stream: Iterable[Item]) -> Iterator[tuple[float, int, int, Item]]:
+        newest = float("-inf")
+        for count, item in enumerate(stream):
+            newest = max(newest, item.ts)
+            yield newest, number, count, item
+
+    for _, _, _, item in heapq.merge(*(keyed(i, stream) for i, stream in enumerate(streams))):
+        yield item

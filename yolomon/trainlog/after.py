@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from yolomon.messages import Message, msg
+from yolomon.messages import UserError, msg
 from yolomon.model import TrainRecord
 from yolomon.trainlog.log import Log
 from yolomon.trainlog.settings_files import settings_beside
@@ -18,12 +18,8 @@ SECONDS_A_RECORD = 1.0  # where neither a time nor a duration was written
 ELAPSED_NAMES = ("time", "elapsed")
 
 
-class LogError(Exception):
+class LogError(UserError):
     """A path that holds no log that is known. `message` says why, for the user."""
-
-    def __init__(self, message: Message) -> None:
-        super().__init__(str(message))
-        self.message = message
 
 
 def read_log(path: str) -> list[TrainRecord]:
