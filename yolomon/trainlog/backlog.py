@@ -1,7 +1,7 @@
 """Reading what a long JSON-lines log already holds, in columns, at disk speed and in little memory."""
 
 # Paths are strings here: they are looked at several times a second.
-# ruff: noqa: PTH110, PTH113, PTH116, PTH118, PTH119, PTH120, PTH208
+# ruff: noqa: PTH116
 
 from __future__ import annotations
 
@@ -132,7 +132,8 @@ class BacklogReader:
     def _regular(self, shape: ColumnShape, lines: list[bytes]) -> list[int]:
         """The places of the lines that have the usual keys.
 
-        Counting the keys of each line costs a fifth of the time. So a line within the lengths of lines that were
+        Counting the keys of each line costs a fifth of the time. So a line within the lengths of
+        lines that were
         counted before is taken for one of them, until that proves wrong once (`_exact`). A line with keys of
         its own is longer, one that lacks a field that is needed does not decode.
         """

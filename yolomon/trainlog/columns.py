@@ -159,7 +159,7 @@ def _single(plan: Plan, role: str) -> list[str]:
     return [name for found, name, _ in plan.single if found == role]
 
 
-def _rows(record: TrainRecord, plan: Plan, parser: JsonParser, column: Any) -> list[Row]:  # noqa: ANN401 - a closure
+def _rows(record: TrainRecord, plan: Plan, parser: JsonParser, column: Any) -> list[Row]:
     rows = []
     for name, _ in points(record, record.kind == "batch"):
         sources: tuple[str, ...]

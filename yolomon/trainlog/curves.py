@@ -64,7 +64,8 @@ class _Open:
 class CurveBuilder:
     """Pools the points of one log. `add`, then `take` now and then; blocks of one name are in order.
 
-    A curve begins with a block a point; each time it has filled `BLOCKS_A_SIZE` blocks, blocks grow twice as long.
+    A curve begins with a block a point; each time it has filled `BLOCKS_A_SIZE` blocks, blocks grow twice
+    as long.
     """
 
     def __init__(self, source: str) -> None:

@@ -1,11 +1,12 @@
 """Finding the trainer's logs: in the usual folders, and by what the processes that use a GPU have open.
 
-Bounded in depth, in the number of entries and in time, so that a home folder on a slow network file system costs
+Bounded in depth, in the number of entries and in time, so that a home folder on a slow network file system
+costs
 half a second at most. It never looks into folders of weights, images or packages.
 """
 
 # Paths are strings here: they are looked at several times a second.
-# ruff: noqa: PTH110, PTH113, PTH116, PTH118, PTH119, PTH120, PTH208
+# ruff: noqa: PTH113, PTH116, PTH118, PTH119, PTH120, PTH208
 
 from __future__ import annotations
 

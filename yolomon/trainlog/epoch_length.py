@@ -1,6 +1,7 @@
 """How many batches an epoch has, learned from the log where the trainer does not write it.
 
-MMEngine counts iterations over the run, mmcv within the epoch; neither says how many there are. What the epoch
+MMEngine counts iterations over the run, mmcv within the epoch; neither says how many there are. What the
+epoch
 before reached is taken, so that curves run evenly through the epochs from the second on.
 """
 

@@ -1,7 +1,7 @@
 """`yolomon inspect LOG`: what was recognised in a log, as a report of a log that is read wrongly needs it."""
 
 # Paths are strings here: they are looked at several times a second.
-# ruff: noqa: PTH110, PTH113, PTH116, PTH118, PTH119, PTH120, PTH208
+# ruff: noqa: PTH116
 
 from __future__ import annotations
 

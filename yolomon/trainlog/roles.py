@@ -313,7 +313,7 @@ class RoleResolver:
         if plan.summed:
             values["loss"] = sum([numbers[name] for name in plan.summed])
         # Zeros in all of them are "not measured": Ultralytics with val=False writes 0 until the last epoch.
-        if not (plan.measured and not any([numbers[name] for name in plan.measured])):
+        if not (plan.measured and not any(numbers[name] for name in plan.measured)):
             if plan.validation:
                 values["validation_losses"] = {name: numbers[name] for name in plan.validation}
             for role, name in plan.maps:

@@ -1,7 +1,9 @@
 """Several logs of one run told as one: an epoch from results.csv, batches from a console, memory from our stream.
 
-The first log that tells an epoch gives its record; what another one adds to it comes as a second record with the new
-roles alone. Batches (and the events around them) of a rank come from one log, the one that tells most exactly.
+The first log that tells an epoch gives its record; what another one adds to it comes as a second record with
+the new
+roles alone. Batches (and the events around them) of a rank come from one log, the one that tells most
+exactly.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Where one run ends and the next begins in a log that says it seldom: counters that go back.
 
-Records are told apart by what they are first (a validation counts epochs where training counts iterations), and a
+Records are told apart by what they are first (a validation counts epochs where training counts iterations),
+and a
 step back matters only within its kind.
 """
 
@@ -15,7 +16,8 @@ class SegmentTracker:
     """Gives each record of one log the number of its segment, from 0.
 
     Args:
-        elapsed: the number that is seconds since the process began, where the format has one: it falls when a run
+        elapsed: the number that is seconds since the process began, where the format has one: it
+        falls when a run
             is resumed though the epoch goes on (Ultralytics' `time`).
     """
 
@@ -67,7 +69,8 @@ class SegmentTracker:
         if step is None or last is None or step >= last:
             return False
         if record.epoch is not None and last is not None:
-            # The same epoch again: a redo (NaN recovery, out of memory), unless it begins where the run began.
+            # The same epoch again: a redo (NaN recovery, out of memory), unless it begins where
+            # the run began.
             return not self._marked and step <= self._first_step.get(kind, 0)
         # Detectron2 writes records one out of order; a step back within one interval is that.
         return last - step >= max(2, self._interval.get(kind, 1))

@@ -1,12 +1,14 @@
 """Following one file by its path, whatever the writer, a rotation or a network file system does to it.
 
-By polling: inotify says nothing about what other hosts write (telegraf#6706, fluent-bit#3111). Each look compares
-the path's device and inode, the size, the first bytes, and the last bytes that were read, because a file that was
+By polling: inotify says nothing about what other hosts write (telegraf#6706, fluent-bit#3111). Each look
+compares
+the path's device and inode, the size, the first bytes, and the last bytes that were read, because a file that
+was
 rewritten in place keeps its inode and may be longer than before (beats#39731).
 """
 
 # Paths are strings here: they are looked at several times a second.
-# ruff: noqa: PTH110, PTH113, PTH116, PTH118, PTH119, PTH120, PTH208
+# ruff: noqa: PTH116
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Detectron2's `metrics.json`: JSON lines every 20 iterations, keys sorted, evaluation keys only where it was done.
 
-Iterations count from 0 and there is no epoch and no clock. Runs are appended without a mark; a resumed run repeats
+Iterations count from 0 and there is no epoch and no clock. Runs are appended without a mark; a resumed run
+repeats
 iterations, and records may be one out of order. AP is 0 to 100, NaN or -1 where a class or size is absent.
 """
 

@@ -1,8 +1,10 @@
 """MMEngine (MMDetection 3, MMYOLO) `vis_data/<time>.json` and mmcv 1.x (MMDetection 2) `<time>.log.json`.
 
-Both are JSON lines with seconds an iteration in `time` and MiB of torch's peak allocation in `memory`. MMEngine
+Both are JSON lines with seconds an iteration in `time` and MiB of torch's peak allocation in `memory`.
+MMEngine
 counts `iter` over the run and its validation records carry the EPOCH in `step`, with no mode and no clock
-(mmaction2#2612). mmcv counts `iter` within the epoch, says `mode`, and begins with a header of 10 kB (mmpose#1301).
+(mmaction2#2612). mmcv counts `iter` within the epoch, says `mode`, and begins with a header of 10 kB
+(mmpose#1301).
 """
 
 from __future__ import annotations

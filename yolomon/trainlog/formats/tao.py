@@ -1,7 +1,9 @@
 """NVIDIA TAO's `status.json`: JSON lines with a state and, in `kpi`, numbers.
 
-Epochs count from 0 and `max_epoch` is the last index. The kpi are sticky: a later message repeats a training loss
-of before, so only numbers that changed, or that come with an epoch, are taken. A good run ENDS with status RUNNING.
+Epochs count from 0 and `max_epoch` is the last index. The kpi are sticky: a later message repeats a training
+loss
+of before, so only numbers that changed, or that come with an epoch, are taken. A good run ENDS with status
+RUNNING.
 Times are local and without leading zeros.
 """
 
