@@ -133,11 +133,19 @@ def main() -> None:
                 model.add_callback(event, getattr(probe.attachment, event))
         model.add_callback("on_train_batch_start", probe.batch_start)
         model.add_callback("on_train_batch_end", probe.batch_end)
+        arguments = {"imgsz": given.imgsz, "batch": given.batch, "nbs": given.batch, "device": given.device}
         model.train(
-            data=str(data), epochs=max(1, given.steps // per_epoch), imgsz=given.imgsz, batch=given.batch,
-            device=given.device, amp=on_gpu and given.device != "cpu", nbs=given.batch, plots=False, val=False,
-            workers=8 if on_gpu else 0, project=folder, name="run", verbose=False,
-        )  # fmt: skip
+            **arguments,
+            data=str(data),
+            epochs=max(1, given.steps // per_epoch),
+            amp=given.device != "cpu",
+            plots=False,
+            val=False,
+            workers=8 if on_gpu else 0,
+            project=folder,
+            name="run",
+            verbose=False,
+        )
     without = statistics.median(probe.times["without"])
     print(f"\n{given.model} {given.imgsz} px, batch {given.batch}, {given.device}, torch {torch.__version__}")
     print(f"{'step':<10}{'n':>5}{'median ms':>12}{'overhead %':>12}{'95 % interval':>20}{'callbacks %':>13}")

@@ -96,23 +96,17 @@ def report(folder: Path, gpus: int, smi: SmiWatch) -> bool:
         ]
         good &= bool(batches and looks) and not problems
         if batches:
-            print(
-                f"rank {rank}: {summary(batches)}, {len(looks)} looks at features, last event {records[-1]['event']}"
-            )
+            print(f"rank {rank}: {summary(batches)}, {len(looks)} looks, last {records[-1]['event']}")
         late = sum("loss_step" in record for record in batches)
-        print(
-            f"        losses of an earlier step in {late} of {len(batches)} lines; problems: {problems or 'none'}"
-        )
+        print(f"        an earlier step's losses in {late} of {len(batches)} lines; problems: {problems}")
         if looks:
             last = looks[-1]
             print(
-                f"        step {last['step']}: grad_norm {last.get('grad_norm')}, {len(last['layers'])} layers"
+                f"        step {last['step']}: grad_norm {last.get('grad_norm')}, layers {len(last['layers'])}"
             )
     for index, rows in sorted(smi.rows.items()):
         memory, utilization = (statistics.median(column) for column in zip(*rows, strict=True))
-        print(
-            f"nvidia-smi GPU {index}: {memory:.0f} MiB used, {utilization:.0f} % busy (medians of {len(rows)})"
-        )
+        print(f"nvidia-smi GPU {index}: {memory:.0f} MiB used, {utilization:.0f} % busy, medians")
     return good
 
 

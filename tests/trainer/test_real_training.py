@@ -131,7 +131,8 @@ def test_the_stream_says_what_results_csv_says_and_more(data: Path, tmp_path: Pa
     for row, done, trained in zip(
         rows, events(records, "fit_epoch_end"), events(records, "epoch_end"), strict=False
     ):
-        assert int(row["epoch"]) == done["epoch"] or version() < (8, 0, 50)
+        first = 0 if version() < (8, 0, 150) else 1  # early versions counted from 0 in results.csv
+        assert int(row["epoch"]) == done["epoch"] - 1 + first
         for name, value in done["metrics"].items():
             assert float(row[name]) == pytest.approx(value, abs=2e-5, rel=1e-4)
         assert float(row["train/box_loss"]) == pytest.approx(trained["train/box_loss"], rel=1e-4)
@@ -190,6 +191,9 @@ def _stage(records: list[dict[str, Any]]) -> str:
 
 
 def test_early_stopping_is_told_with_its_reason(data: Path, tmp_path: Path) -> None:
+    if version() < (8, 1, 0):
+        pytest.skip("the trainer saves no best.pt for a fitness that was put in")
+
     def worse(trainer: Any) -> None:
         """Let fitness fall from epoch to epoch, as the trainer's stopper sees it."""
         validate = type(trainer).validate
@@ -263,19 +267,6 @@ def test_a_place_that_cannot_be_written_does_not_stop_training(
     assert [r.name for r in caplog.records].count("yolomon") == 1
 
 
-def test_an_exception_in_training_is_named_in_the_stream(data: Path, tmp_path: Path) -> None:
-    def fail(trainer: Any) -> None:
-        raise ValueError("labels went missing")
-
-    with pytest.raises(ValueError, match="went missing"):
-        train(data, tmp_path, ("on_train_epoch_end", fail))
-    records = read_stream(tmp_path / "run" / "yolomon.jsonl")
-    if version() >= (8, 4, 100):  # calls teardown in a `finally`
-        assert records[-1]["event"] == "aborted"
-        assert records[-1]["text"] == "ValueError: labels went missing"
-    assert not events(records, "train_end")
-
-
 def test_attaching_twice_writes_once(data: Path, tmp_path: Path) -> None:
     from ultralytics import YOLO
 
@@ -297,6 +288,8 @@ def test_other_tasks(task: str, tmp_path: Path) -> None:
     suffix = {"segment": "-seg", "pose": "-pose", "obb": "-obb", "classify": "-cls"}[task]
     if version() < (8, 1, 0) and task == "obb":
         pytest.skip("oriented boxes came with 8.1")
+    if version() < (8, 0, 150) and task == "classify":
+        pytest.skip("this version needs a Pillow before 10")
     if task == "classify":
         data, size = draw_classes(tmp_path / "data"), 64
     else:
@@ -349,16 +342,37 @@ model.train(**eval(sys.argv[2]))
 """
 
 
-def start(model: str, arguments: dict[str, Any], folder: Path) -> subprocess.Popen[bytes]:
+def start(
+    model: str, arguments: dict[str, Any], folder: Path, script: str = SCRIPT
+) -> subprocess.Popen[bytes]:
     path = os.pathsep.join([str(REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])])
     with open(folder / "output.txt", "ab") as output:
         return subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, model, repr(arguments)],
+            [sys.executable, "-c", script, model, repr(arguments)],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": path},
             stdout=output,
             stderr=subprocess.STDOUT,
         )
+
+
+FAILING = """
+def fail(trainer):
+    raise ValueError("labels went missing")
+
+model.add_callback("on_train_epoch_end", fail)
+"""
+
+
+def test_an_exception_in_training_is_named_in_the_stream(data: Path, tmp_path: Path) -> None:
+    """Newer versions call teardown in a `finally`; in older ones it is told when the process exits."""
+    script = SCRIPT.replace("model.train", FAILING + "model.train")
+    process = start(f"{model_name()}.yaml", settings(data, tmp_path), tmp_path, script)
+    assert process.wait(120) == 1
+    records = read_stream(tmp_path / "run" / "yolomon.jsonl")
+    assert records[-1]["event"] == "aborted"
+    assert records[-1]["text"] == "ValueError: labels went missing"
+    assert not events(records, "train_end")
 
 
 def test_killed_and_resumed(data: Path, tmp_path: Path) -> None:
@@ -389,6 +403,8 @@ def test_killed_and_resumed(data: Path, tmp_path: Path) -> None:
 
 def test_callbacks_reach_the_process_of_a_rank(data: Path, tmp_path: Path) -> None:
     """Run the file that Ultralytics hands to torchrun: callbacks, or before 8.4.140 a trainer's name."""
+    if version() < (8, 0, 137):
+        pytest.skip("this version runs the script itself in each rank")
     from ultralytics.utils.dist import generate_ddp_file
 
     from yolomon.trainer.ultralytics import Attachment, trainer_class
