@@ -311,7 +311,7 @@ def _data_shares(view: View) -> dict[int, float]:
 def _memory(view: View) -> list[Claim]:
     """One process on several GPUs (DataParallel), and contexts of other ranks on one GPU."""
     job = view.job
-    if not job.processes_visible or view.phases.current not in ("train", "warmup"):
+    if not job.processes_visible or view.phases.current in (None, "starting", "caching", "ended"):
         return []
     claim = _data_parallel(view) or _extra_contexts(view)
     return [] if claim is None else [claim]

@@ -45,7 +45,7 @@ class SyncWait:
         if leader is None or view.job.size < 2 or leader.epochs_done < EPOCHS_SEEN:
             return []
         epochs = _epochs(leader)
-        if len(epochs) < EPOCHS_SEEN:
+        if len(epochs) < EPOCHS_SEEN or epochs[-1] <= epochs[0]:
             return []
         start, end = epochs[0], epochs[-1]
         claims = []

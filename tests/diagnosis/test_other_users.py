@@ -1,0 +1,104 @@
+"""gpu-idle, gpu-contention, orphan-memory: who is on the GPUs besides the job, and who is not."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from tests.diagnosis.scene import GIB, Scene
+from yolomon.diagnosis.run_recording import diagnose
+from yolomon.model import GpuProcess, ProcessSample, RunInfo, Telemetry
+
+OTHERS = ("gpu-idle", "gpu-contention", "orphan-memory")
+
+
+def joined(gpu: int = 0, cores: float | None = None, gpus: int = 1) -> Scene:
+    """A job on GPU 0, and pid 77 with 19 GiB on a GPU; `cores` None: not in the process table."""
+    scene = Scene(1, gpus=gpus).start()
+    scene.batches = 10**6
+    scene.gpus[gpu].others = [GpuProcess(pid=77, memory_used_bytes=19 * GIB)]
+    if cores is not None:
+        scene.more.append(ProcessSample(pid=77, parent_pid=1, name="python3"))
+        scene.cpu[77] = cores
+    return scene
+
+
+def test_a_free_gpu_is_worth_a_line() -> None:
+    assert Scene(1, gpus=2).start().train(40).said(*OTHERS) == [("gpu-idle", "gpu1", "info")]
+
+
+def test_a_gpu_that_was_asked_for_and_is_idle_is_a_warning() -> None:
+    """2x T4: 95 % and 0 % although device=0,1 (ultralytics#20500)."""
+    run = RunInfo(epochs=100, batch_size=32, workers=8, device="0,1")
+    assert Scene(1, gpus=2, run=run).start().train(40).said(*OTHERS) == [("gpu-idle", "gpu1", "warning")]
+
+
+def test_no_line_about_a_gpu_that_the_trainer_could_not_see() -> None:
+    scene = Scene(1, gpus=2).start().train(40)
+
+    items = [
+        msgspec.structs.replace(
+            i,
+            processes=tuple(
+                msgspec.structs.replace(p, cuda_visible_devices="0") if p.pid == 1000 else p
+                for p in i.processes or ()
+            ),
+        )
+        if isinstance(i, Telemetry) else i
+        for i in scene.items
+    ]  # fmt: skip
+    assert [f.code for f in diagnose(items) if f.code in OTHERS] == []
+
+
+def test_a_second_job_on_the_gpu() -> None:
+    found = [f for f in joined(cores=1.0).train(40).findings() if f.code in OTHERS]
+    assert [(f.code, f.target, f.severity) for f in found] == [("gpu-contention", "gpu0", "warning")]
+    assert found[0].evidence["pid"] == 77
+
+
+def test_a_process_that_is_gone_but_keeps_19_gib() -> None:
+    scene = joined()
+    found = [f for f in scene.train(40).findings() if f.code in OTHERS]
+    assert [(f.code, f.target) for f in found] == [("orphan-memory", "gpu0")]
+    assert found[0].evidence["memory_used_bytes"] == 19 * GIB
+    assert "kill 77" in str(found[0].remedy)
+
+
+def test_a_process_that_sleeps_on_the_jobs_gpu() -> None:
+    assert joined(cores=0.0).train(60).said(*OTHERS) == [("orphan-memory", "gpu0", "warning")]
+
+
+def test_a_sleeping_process_elsewhere_is_only_told() -> None:
+    """It may be somebody's notebook."""
+    assert joined(gpu=1, cores=0.0, gpus=2).train(60).said(*OTHERS) == [("orphan-memory", "gpu1", "info")]
+
+
+def test_memory_of_no_process_at_all() -> None:
+    scene = Scene(1).start()
+    scene.batches = 10**6
+    scene.gpus[0].unowned = 19 * GIB
+    found = [f for f in scene.train(40).findings() if f.code in OTHERS]
+    assert [(f.code, f.target) for f in found] == [("orphan-memory", "gpu0")]
+    assert "fuser" in str(found[0].remedy)
+
+
+def test_a_previous_process_that_still_frees_its_memory() -> None:
+    scene = joined()
+    scene.train(6)
+    scene.gpus[0].others = []
+    assert scene.train(40).said(*OTHERS) == []
+
+
+def test_nothing_is_said_where_no_process_is_visible() -> None:
+    assert Scene(1, gpus=1, processes=False).start().train(60).said(*OTHERS) == []
+
+
+@pytest.mark.parametrize("used", [100, 400])
+def test_small_graphics_contexts_are_nobodys_business(used: int) -> None:
+    scene = Scene(1).start()
+    scene.gpus[0].others = [GpuProcess(pid=5, memory_used_bytes=used * 2**20, kind="graphics")]
+    assert scene.train(60).said(*OTHERS) == []
+
+
+def test_the_ranks_of_one_job_are_no_contention() -> None:
+    assert Scene(4, logging_ranks=[0]).start().train(60).said(*OTHERS) == []
