@@ -102,7 +102,7 @@ def report(folder: Path, gpus: int, smi: SmiWatch) -> bool:
         if looks:
             last = looks[-1]
             print(
-                f"        step {last['step']}: grad_norm {last.get('grad_norm')}, layers {len(last['layers'])}"
+                f"        at {last['step']}: grad_norm {last.get('grad_norm')}, {len(last['layers'])} layers"
             )
     for index, rows in sorted(smi.rows.items()):
         memory, utilization = (statistics.median(column) for column in zip(*rows, strict=True))
