@@ -7,7 +7,7 @@ which strict JSON has not, are replaced by the greatest double before and told a
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -159,7 +159,7 @@ def _single(plan: Plan, role: str) -> list[str]:
     return [name for found, name, _ in plan.single if found == role]
 
 
-def _rows(record: TrainRecord, plan: Plan, parser: JsonParser, column: Any) -> list[Row]:
+def _rows(record: TrainRecord, plan: Plan, parser: JsonParser, column: Callable[[str], int | None]) -> list[Row]:
     rows = []
     for name, _ in points(record, record.kind == "batch"):
         sources: tuple[str, ...]
@@ -174,8 +174,8 @@ def _rows(record: TrainRecord, plan: Plan, parser: JsonParser, column: Any) -> l
         else:
             sources = tuple(_single(plan, name))
             factor = next((f for role, _, f in plan.single if role == name), 1.0)
-        numbers = tuple(column(source) for source in sources)
-        if not numbers or None in numbers:
+        numbers = tuple(place for source in sources if (place := column(source)) is not None)
+        if not numbers or len(numbers) != len(sources):
             return []
         rows.append(Row(name, numbers, factor, is_map))
     return rows

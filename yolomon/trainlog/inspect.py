@@ -61,7 +61,7 @@ class Segment(msgspec.Struct):
     def take(self, record: TrainRecord) -> None:
         """Take one record."""
         self.records += 1
-        if record.epoch is not None and record.kind != "features":
+        if record.epoch is not None and record.kind != "features":  # noqa: SIM102 - the comment is of the inner one
             if self.epochs is None or record.epoch <= self.epochs:  # a final validation counts one further
                 self.first_epoch = (
                     record.epoch if self.first_epoch is None else min(self.first_epoch, record.epoch)
