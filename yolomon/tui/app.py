@@ -72,7 +72,12 @@ class MonitorApp(App[int]):
             "right", "cursor(1)", "Later", id="cursor_right", tooltip="Read all signals at a later moment"
         ),
         Binding(
-            "escape", "clear", "Clear", id="clear", show=False, tooltip="Put the cursor and the filter away"
+            "escape",
+            "clear",
+            "Clear",
+            id="clear",
+            show=False,
+            tooltip="Put filter and cursor away; then back",
         ),
         *pages.BINDINGS,
         Binding("enter", "explain", "Why", id="explain", tooltip="Explain the worst finding"),
@@ -209,26 +214,23 @@ class MonitorApp(App[int]):
         current = self.screen
         if not isinstance(current, Page):
             return
-        if current.PAGE == "" and len(self.screen_stack) > 1:  # a page on top of another: back first
+        wanted = "overview" if name == current.PAGE else name
+        if wanted == current.PAGE:
+            return
+        self.filter = ""
+        page = pages.make(wanted) if wanted != "overview" else None
+        while len(self.screen_stack) > 1:  # the overview stays below all others
             self.pop_screen()
-            current = self.screen
-            if not isinstance(current, Page):
-                return
-        wanted = "overview" if name == current.PAGE and name != "overview" else name
-        if wanted != current.PAGE:
-            page = pages.make(wanted)
-            if page is not None:
-                self.filter = ""
-                while len(self.screen_stack) > 1:
-                    self.pop_screen()
-                self.switch_screen(page)
+        if page is not None:
+            self.push_screen(page)
 
     def action_next_page(self, direction: int) -> None:
         """The page after this one, in the order of the keys."""
         names = [page.name for page in pages.available()]
         current = self.screen
-        if isinstance(current, Page) and current.PAGE in names:
-            self.action_page(names[(names.index(current.PAGE) + direction) % len(names)])
+        if isinstance(current, Page):
+            place = names.index(current.PAGE) if current.PAGE in names else 0
+            self.action_page(names[(place + direction) % len(names)])
 
     def _look(self, **changes: float | None) -> None:
         self.view = msgspec.structs.replace(self.view, **changes)
@@ -276,17 +278,12 @@ class MonitorApp(App[int]):
             self._look(cursor_ts=max(at, frame.end_ts - frame.window_seconds))
 
     def action_clear(self) -> None:
-        """Back from an explanation, else no cursor."""
-        if len(self.screen_stack) > 1:
-            self.pop_screen()
-            return
-        page = self.screen
+        """The filter and the cursor first, then back to the page below, the overview in the end."""
         if self.filter or self.view.cursor_ts is not None:
             self.filter = ""
-        elif isinstance(page, Page) and page.PAGE != "overview":
-            self.action_page("overview")
-            return
-        self._look(cursor_ts=None)
+            self._look(cursor_ts=None)
+        elif len(self.screen_stack) > 1:
+            self.pop_screen()
 
     def action_silence(self) -> None:
         """Silence the worst finding."""
@@ -357,9 +354,15 @@ class MonitorApp(App[int]):
         """Explain the worst finding: its evidence, the rule, what could fool it, what to try."""
         standing = self.frame().findings_at()
         if standing:
-            from yolomon.tui.screens.explain import ExplainPage
+            self.explain(standing[0])
+        else:
+            self.say(self.tr("Nothing is wrong: there is nothing to explain."))
 
-            self.push_screen(ExplainPage(standing[0]))
+    def explain(self, finding: Finding) -> None:
+        """Open the explanation of a finding."""
+        from yolomon.tui.screens.explain import ExplainPage
+
+        self.push_screen(ExplainPage(finding))
 
     def action_pick_log(self) -> None:
         """Show the logs that were found."""

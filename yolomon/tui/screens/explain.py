@@ -1,47 +1,136 @@
-"""Why a finding is said: its numbers, what it means, the rule, what could fool it, what to try."""
+"""Why a finding is said: numbers, graphs, what it means, the rule, what could fool it, what to try."""
 
 from __future__ import annotations
 
-from yolomon.diagnosis.catalog import CATALOG, sections
+from collections.abc import Mapping
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from yolomon.diagnosis.catalog import CATALOG, Section, sections
+from yolomon.messages import Message, msg
 from yolomon.model import Finding
 from yolomon.tui.canvas import Line
+from yolomon.tui.choices import key_of
 from yolomon.tui.screens.body_page import BodyPage
+from yolomon.tui.screens.findings import story, target_words
+from yolomon.tui.signal_words import value_words, word_of
 from yolomon.tui.view import Frame
-from yolomon.tui.widgets.findings_panel import finding_lines, since
-from yolomon.tui.words import number, plain, wrap
+from yolomon.tui.widgets.onset_graphs import onset_lines
+from yolomon.tui.widgets.text_lines import heading, pairs, paragraph
+from yolomon.tui.words import plain
 
 
 class ExplainPage(BodyPage):
     """The explanation of one finding; Escape leads back."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "app.clear", "Back", id="close", show=False, tooltip="Back to where you came from"),
+        Binding(
+            "s", "silence_this", "Silence", id="silence_this", tooltip="Say no more of this, or say it again"
+        ),
+    ]
+    KEYS: ClassVar[tuple[tuple[str, Message], ...]] = (
+        ("up,down", msg("scroll")),
+        ("s", msg("silence")),
+        ("Esc", msg("back")),
+        ("6", msg("findings")),
+        ("?", msg("help")),
+    )
 
     def __init__(self, finding: Finding) -> None:
         super().__init__()
         self.finding = finding
 
     def body_lines(self, frame: Frame, width: int, height: int) -> list[Line]:
-        """The finding, its evidence, then the catalog's sections."""
-        tr, finding = frame.tr, self.finding
-        lines: list[Line] = [[], *finding_lines(frame, finding, width, 12)]
-        if lines and len(lines) > 1:  # the hint to press Enter has no place here
-            lines[-1] = [span for span in lines[-1] if span[0] != tr("Enter: why")]
-        lines += [[], [("   " + since(frame, finding), "dim")]]
-        if finding.evidence:
-            lines += [[], [(" " + tr("Evidence"), "title")]]
-            for name, value in finding.evidence.items():
-                text = plain(value) if isinstance(value, str) else number(value, 4)
-                lines.append([(f"   {plain(name).replace('_', ' ')}: ", "label"), (text, "number")])
+        """The finding as it stands now, its evidence, then the catalog's sections."""
+        key = key_of(self.finding)
+        for finding in self.monitor.feed.all_findings():
+            if key_of(finding) == key:
+                self.finding = finding
+        return explanation(frame, self.finding, width, self.monitor.settings.thresholds)
+
+    def action_silence_this(self) -> None:
+        """Silence it, or say it again."""
+        self.monitor.toggle_silence(self.finding)
+
+
+def explanation(
+    frame: Frame, finding: Finding, width: int, thresholds: Mapping[str, float] | None = None
+) -> list[Line]:
+    """All of it, as lines; what was measured comes before what is generally true."""
+    tr = frame.tr
+    lines = story(frame, finding, width, 1000)
+    graphs = onset_lines(frame, finding, width)
+    if graphs:
+        lines += [[], heading(frame, tr("Around the onset"), width), *graphs]
+    if finding.evidence:
+        lines += [[], heading(frame, tr("Evidence"), width)]
+        lines += pairs(evidence(frame, finding), width)
+    if finding.unseen:
+        lines += [[], heading(frame, tr("What could not be seen"), width)]
         for unseen in finding.unseen:
-            lines += [[("   " + piece, "dim")] for piece in wrap(tr(unseen), width - 6)]
-        if finding.code in CATALOG:
-            for section in sections(finding.code):
-                lines += [[], [(" " + tr(section.heading), "title")]]
-                for place, sentence in enumerate(section.lines, 1):
-                    head = f"{place}. " if section.ordered else f"{frame.glyphs.info} "
-                    if len(section.lines) == 1 and not section.ordered:
-                        head = ""
-                    for row, piece in enumerate(wrap(tr(sentence), width - 8)):
-                        lines.append(
-                            [("   " + (head if row == 0 else " " * len(head)), "info"), (piece, "text")]
-                        )
-        lines += [[], [(" " + tr("Esc: back"), "dim"), (f"   {finding.code}", "dim")]]
-        return lines
+            lines += paragraph(tr(unseen), width, "dim", first=f"   {frame.glyphs.info} ")
+    if finding.related:
+        lines += [[], heading(frame, tr("It explains, and hides"), width)]
+        lines += paragraph(", ".join(code_words(frame, code) for code in finding.related), width)
+    if finding.code in CATALOG:
+        for section in sections(finding.code, thresholds):
+            lines += section_lines(frame, section, width)
+        others = CATALOG[finding.code].explained_by
+        if others:
+            lines += [[], heading(frame, tr("Related"), width)]
+            lines += paragraph(", ".join(code_words(frame, code) for code in others), width)
+    target = target_words(frame, finding.target)
+    return [*lines, [], [(f"   {plain(finding.code)} {frame.glyphs.dot} {target}", "dim")]]
+
+
+def code_words(frame: Frame, code: str) -> str:
+    """As "data-starvation (the GPU waits for data)"."""
+    entry = CATALOG.get(code)
+    return plain(code) if entry is None else f"{code} ({frame.tr(entry.title)})"
+
+
+def evidence(frame: Frame, finding: Finding) -> list[tuple[str, str, str]]:
+    """The numbers with their units; a number that is missing says so."""
+    found = []
+    for name, value in finding.evidence.items():
+        if isinstance(value, str):
+            found.append((word_of(frame.tr, plain(name)), plain(value), "text"))
+        else:
+            found.append((evidence_name(frame, plain(name)), value_words(name, value), "number"))
+    return found
+
+
+_UNITS = (
+    "_percent",
+    "_bytes",
+    "_celsius",
+    "_watts",
+    "_mhz",
+    "_seconds",
+    "_bytes_per_second",
+    "_kib_per_second",
+)
+
+
+def evidence_name(frame: Frame, name: str) -> str:
+    """A number's name without the unit, which its value has."""
+    known = word_of(frame.tr, name)
+    if known != name.replace("_", " "):
+        return known
+    for unit in _UNITS:
+        if name.endswith(unit):
+            return name.removesuffix(unit).replace("_", " ")
+    return known
+
+
+def section_lines(frame: Frame, section: Section, width: int) -> list[Line]:
+    """One section of the catalog."""
+    lines: list[Line] = [[], heading(frame, frame.tr(section.heading), width)]
+    for place, sentence in enumerate(section.lines, 1):
+        first = f"   {place}. " if section.ordered else f"   {frame.glyphs.info} "
+        if len(section.lines) == 1 and not section.ordered:
+            first = "   "
+        lines += paragraph(frame.tr(sentence), width, "text", first=first)
+    return lines
