@@ -191,7 +191,8 @@ def run(gpus: int, seconds: int = 120) -> list[Item]:
             pid=1143,
             epochs=100,
             run=RunInfo(
-                model="yolo11x.pt", epochs=100, batch_size=64, image_size=640, workers=12, world_size=max(1, gpus),
+                model="yolo11x.pt",
+                epochs=100, batch_size=64, image_size=640, workers=12, world_size=max(1, gpus),
                 save_directory="runs/detect/train-3",
             ),
         ),

@@ -49,6 +49,7 @@ class Table:
         self._index = {name: place for place, name in enumerate(self.columns)}
         self._raw_rows = raw_rows
         self.times = array("d")
+        self._dropped = False  # whether raw rows were given up
         self._raw = [array("d" if name.endswith(_PRECISE) else "f") for name in self.columns]
         self._coarse = _Level(len(self.columns), COARSE_SECONDS, coarse_rows, None)
         self._medium = _Level(len(self.columns), MEDIUM_SECONDS, medium_rows, self._coarse)
@@ -68,6 +69,7 @@ class Table:
         self._medium.add(ts, row, row, row)
         if len(times) > self._raw_rows + self._raw_rows // 4:
             drop = len(times) - self._raw_rows
+            self._dropped = True
             del times[:drop]
             for column in self._raw:
                 del column[:drop]
@@ -123,6 +125,8 @@ class Table:
                 end_ts
                 if width >= level.seconds * 2
                 else min(end_ts, level.finer_start(raw_start, self._medium))
+                if self._dropped
+                else start_ts  # all raw rows are still there: a pooled one would begin before its values did
             )
             if use_raw_from < until:
                 reached = level.put_into(place_of, use_raw_from, until, put)

@@ -1,0 +1,94 @@
+"""Graphs: fixed scales, holes that are holes, spikes that stay."""
+
+from __future__ import annotations
+
+from yolomon.history import Bucket, Table
+from yolomon.tui.glyphs import ASCII, UNICODE
+from yolomon.tui.plots import ColumnCache, Style, TimeAxis, axis_for, many_rows, mark, one_row, runs, waiting
+from yolomon.tui.widgets.curves import nice_ticks
+
+PERCENT = Style(scale=100.0, ink=lambda _: "work")
+MEAN = Style(scale=100.0, measure="mean", ink=lambda _: "work")
+
+
+def flat(*values: float | None) -> list[Bucket | None]:
+    return [None if value is None else Bucket(value, value, value) for value in values]
+
+
+def signs(row: list[tuple[str, str]]) -> str:
+    return "".join(sign for sign, _ in row)
+
+
+def test_the_scale_is_fixed_not_the_data_s_own() -> None:
+    assert signs(one_row(flat(10, 10, 11), PERCENT, UNICODE)) == "▁▁▁"
+    assert signs(one_row(flat(50, 50, 100), PERCENT, UNICODE)) == "▄▄█"
+
+
+def test_a_hole_is_blank_and_zero_is_not() -> None:
+    assert signs(one_row(flat(0, None, 100), PERCENT, UNICODE)) == "▁ █"
+    assert signs(one_row(flat(0, None, 100), PERCENT, ASCII)) == "_ #"
+
+
+def test_values_beyond_the_scale_stay_in_the_row() -> None:
+    assert signs(one_row(flat(-5, 250), PERCENT, UNICODE)) == "▁█"
+
+
+def test_without_a_limit_nothing_is_invented() -> None:
+    assert signs(one_row(flat(40), Style(scale=None, ink=lambda _: "work"), UNICODE)) == " "
+
+
+def test_a_short_spike_in_a_mean_leaves_a_mark() -> None:
+    spike = Bucket(0.0, 1.0, 100.0)
+    assert signs(one_row([*flat(0), spike], MEAN, UNICODE)) == "▁▂"
+
+
+def test_more_rows_show_mean_solid_and_maximum_pale() -> None:
+    top, bottom = many_rows([Bucket(0.0, 50.0, 100.0)], MEAN, UNICODE, 2)
+    assert top == [("█", "band")] and bottom == [("█", "work")]
+
+
+def test_waiting_is_busy_without_memory_traffic_at_low_power() -> None:
+    busy, memory, watts = flat(100, 100, 100, None), flat(0, 40, 0, 0), flat(121, 560, 560, 121)
+    assert waiting(busy, memory, watts, 700.0) == [True, False, False, False]
+    assert waiting(busy, memory, watts, None) == [False] * 4
+
+
+def test_a_wait_has_its_own_sign() -> None:
+    row = one_row(flat(100, 100), PERCENT, UNICODE, [True, False])
+    assert row == [("░", "wait"), ("█", "work")]
+
+
+def test_the_newest_column_is_a_piece_of_its_own() -> None:
+    row = one_row(flat(50, 50, 50), PERCENT, UNICODE)
+    assert runs(row) == [("▄▄", "work"), ("▄", "work")]
+
+
+def test_columns_are_aligned_to_the_clock() -> None:
+    axis = axis_for(60, 12, 1003.0)
+    assert axis.seconds_per_column == 5 and axis.start_of(11, 12) == 1000.0
+    assert axis.place(1000.0, 12) == 11 and axis.place(940.0, 12) is None
+    assert axis_for(60, 12, 1004.9).last == axis.last and axis_for(60, 12, 1005.0).last == axis.last + 1
+
+
+def test_between_two_turns_only_the_newest_column_changes() -> None:
+    table, cache = Table(["x"]), ColumnCache()
+    for second in range(100, 121):
+        table.append(float(second), [float(second)])
+        columns = list(cache.get((), table, "x", TimeAxis(float(second), 5.0), 4))
+        fresh = ColumnCache().get((), table, "x", TimeAxis(float(second), 5.0), 4)
+        assert columns == fresh
+
+
+def test_a_mark_outside_is_no_mark() -> None:
+    row = one_row(flat(1, 2), PERCENT, UNICODE)
+    mark(row, None, "┃", "onset")
+    mark(row, 7, "┃", "onset")
+    assert "┃" not in signs(row)
+    mark(row, 1, "┃", "onset")
+    assert row[1] == ("┃", "onset")
+
+
+def test_ticks_are_round_numbers() -> None:
+    assert nice_ticks(0.13, 4.6, 5) == [1, 2, 3, 4]
+    assert nice_ticks(0, 36, 4) == [0, 10, 20, 30]
+    assert nice_ticks(2, 2, 3) == [2]
