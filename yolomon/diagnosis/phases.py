@@ -68,6 +68,15 @@ class RankPhases:
             self._gaps_median = (self.batches, median(self.gaps) if len(self.gaps) >= 3 else None)
         return self._gaps_median[1]
 
+    def _paused(self, ts: float) -> bool:
+        """Whether the time since the newest step is many times the usual."""
+        typical = self.typical_gap()
+        return (
+            typical is not None
+            and self.last_batch_ts is not None
+            and ts - self.last_batch_ts > max(1.0, 5 * typical)
+        )
+
     def stepped_until(self) -> float:
         """Until when steps surely were made: a little after the newest one, so that a hang is no training."""
         if self.last_batch_ts is None:
@@ -165,6 +174,10 @@ class RankPhases:
         ):  # a log without events: the epoch changed between two steps
             self._end_of_epoch(self.last_batch_ts, current.epoch, inferred=True)
             training = False
+        if training and not self._epoch_events and self._paused(ts) and self.last_batch_ts is not None:
+            self._enter("epoch-turn", self.last_batch_ts, record.epoch, inferred=True)  # or some other pause
+            self._turn_from = self.last_batch_ts
+            current, training = self.current, False
         if not training:
             begin = ts
             step = record.roles.step_seconds
@@ -204,6 +217,8 @@ class RankPhases:
                 if epoch is not None:
                     current.epoch = epoch
                 return
+            if current.phase in TRAINING and self._paused(ts) and self.last_batch_ts is not None:
+                ts = self.last_batch_ts  # the log told of it late: training ended with the last step
             ts = max(ts, current.start_ts)
             current.end_ts = ts
             if epoch is None:

@@ -16,7 +16,7 @@ from yolomon.units import duration
 SPIN = declare("collective-hang.spin-percent", 90.0, "%", "utilization of a GPU that spins in a collective")
 POWER_OF_OWN = declare(
     "collective-hang.power-of-own",
-    0.5,
+    0.65,
     "share",
     "power of a spinning GPU over its own while training, at most",
 )

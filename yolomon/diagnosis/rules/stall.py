@@ -134,7 +134,8 @@ class TrainerGone:
     codes: ClassVar[tuple[str, ...]] = ("trainer-ended", "trainer-died")
 
     def __init__(self) -> None:
-        self._seen: dict[int, tuple[int, float]] = {}  # rank -> pid, last seen
+        self._seen: dict[int, tuple[int, float]] = {}  # rank -> pid, last seen in the process table
+        self._on_gpu: dict[int, tuple[int, float]] = {}  # rank -> GPU, last seen there
         self._memory: dict[int, tuple[float, float]] = {}  # GPU -> most used recently, its time
         self._words: list[str] = []
         self._oom_kills: int | None = None
@@ -145,6 +146,7 @@ class TrainerGone:
         if isinstance(item, TrainRecord):
             if item.kind == "start" and not item.backlog:
                 self._seen.clear()
+                self._on_gpu.clear()
                 self._memory.clear()
                 self._words.clear()
                 self._gone_ts = None
@@ -181,35 +183,44 @@ class TrainerGone:
         """When a rank's process went, which rank, and whether that is sure."""
         history = view.history
         processes = history.processes
-        listed = processes.ts
+        least = view.thresholds[GONE]
         for rank, told in history.train.ranks.items():
             if told.pid is None:
                 continue
             known = processes.by_pid.get(told.pid)
             if known is not None:
                 self._seen[rank] = (told.pid, known.sample_ts)
-            for gpu in history.by_index():
-                slow = gpu.slow
-                if (
-                    slow is not None
-                    and gpu.slow_ts is not None
-                    and any(p.pid == told.pid for p in slow.processes or ())
-                ):
-                    self._seen[rank] = (told.pid, max(self._seen.get(rank, (0, 0.0))[1], gpu.slow_ts))
-        newest = max(
-            [
-                listed or 0.0,
-                *(g.slow_ts or 0.0 for g in history.gpus.values() if g.slow and g.slow.processes is not None),
-            ]
-        )
-        for rank, (pid, seen_ts) in self._seen.items():
-            known = processes.by_pid.get(pid)
-            zombie = known is not None and known.sample.status in ("zombie", "dead")
-            if newest - seen_ts >= view.thresholds[GONE] or (zombie and known is not None):
-                return seen_ts, rank, True
-        if self._seen:
+                zombie = known.sample.status in ("zombie", "dead")
+                if zombie or (processes.ts is not None and processes.ts - known.sample_ts >= least):
+                    return known.sample_ts, rank, True
+                continue
+            if rank in self._seen and self._seen[rank][0] == told.pid and processes.ts is not None:
+                if processes.ts - self._seen[rank][1] >= least:  # long gone from the table
+                    return self._seen[rank][1], rank, True
+                continue
+            gone = self._gone_from_gpu(view, rank, told.pid)
+            if gone is not None:
+                return gone, rank, True
+        if self._seen or self._on_gpu:
             return None, None, True
         return self._memory_gone(view), None, False
+
+    def _gone_from_gpu(self, view: View, rank: int, pid: int) -> float | None:
+        """When a process that is in no process table left the list of the GPU it was on."""
+        for gpu in view.history.by_index():
+            slow = gpu.slow
+            if slow is None or gpu.slow_ts is None or slow.processes is None:
+                continue
+            if any(process.pid == pid for process in slow.processes):
+                self._on_gpu[rank] = (gpu.info.index, gpu.slow_ts)
+        where = self._on_gpu.get(rank)
+        if where is None:
+            return None
+        index, seen_ts = where
+        gpu_now = view.history.gpu(index)
+        if gpu_now is None or gpu_now.slow_ts is None or gpu_now.slow_ts - seen_ts < view.thresholds[GONE]:
+            return None
+        return seen_ts
 
     def _memory_gone(self, view: View) -> float | None:
         """Where no process is visible: the job's GPUs gave back (nearly) all their memory."""
