@@ -79,7 +79,7 @@ def _from_steps(
         return None
     left = train.batches * len(open_epochs) - (train.batch or 0)
     seconds = max(left, 0) * step
-    return Eta(seconds, 0.9 * seconds, 1.5 * seconds)
+    return Eta(seconds, 0.9 * seconds, 2.0 * seconds)
 
 
 def _elapsed_share(train: TrainHistory, now_ts: float, usual: float, step: float | None) -> float:

@@ -130,11 +130,11 @@ class Throttle:
                 continue
             rows = windows[index]
             thermal = self._thermal(gpu, history, rows, windows, view) if len(rows) >= 10 else None
-            gpu.thermal_since = (gpu.thermal_since or view.now_ts) if thermal is not None else None
+            gpu.thermal_since = thermal.onset_ts if thermal is not None else None
             if thermal is not None:
                 yield thermal
             power = self._power(gpu, history, rows, view)
-            gpu.power_since = (gpu.power_since or view.now_ts) if power is not None else None
+            gpu.power_since = power.onset_ts if power is not None else None
             if power is not None:
                 yield power
 
