@@ -70,4 +70,6 @@ def value_words(name: str, value: float | None) -> str:
         return f"{number(value, 4)} MHz"
     if name.endswith("_seconds"):
         return seconds(value)
+    if value is not None and value == value and abs(value) < 1e6 and value == int(value):
+        return f"{value:.0f}"
     return number(value, 4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -75,7 +76,9 @@ def explanation(
         lines += [[], heading(frame, tr("It explains, and hides"), width)]
         lines += paragraph(", ".join(code_words(frame, code) for code in finding.related), width)
     if finding.code in CATALOG:
-        for section in sections(finding.code, thresholds):
+        told = sections(finding.code, thresholds)
+        first = [told[0], *(section for section in told if section.ordered)]  # what to do before the details
+        for section in [*first, *(section for section in told if section not in first)]:
             lines += section_lines(frame, section, width)
         others = CATALOG[finding.code].explained_by
         if others:
@@ -98,31 +101,23 @@ def evidence(frame: Frame, finding: Finding) -> list[tuple[str, str, str]]:
         if isinstance(value, str):
             found.append((word_of(frame.tr, plain(name)), plain(value), "text"))
         else:
-            found.append((evidence_name(frame, plain(name)), value_words(name, value), "number"))
+            found.append((*evidence_words(frame, plain(name), value), "number"))
     return found
 
 
-_UNITS = (
-    "_percent",
-    "_bytes",
-    "_celsius",
-    "_watts",
-    "_mhz",
-    "_seconds",
-    "_bytes_per_second",
-    "_kib_per_second",
-)
+_UNIT = re.compile(r"_(percent|bytes_per_second|kib_per_second|bytes|celsius|watts|mhz|seconds)(?=_|$)")
 
 
-def evidence_name(frame: Frame, name: str) -> str:
-    """A number's name without the unit, which its value has."""
+def evidence_words(frame: Frame, name: str, value: float | None) -> tuple[str, str]:
+    """A number's name without its unit, and the value with it."""
     known = word_of(frame.tr, name)
     if known != name.replace("_", " "):
-        return known
-    for unit in _UNITS:
-        if name.endswith(unit):
-            return name.removesuffix(unit).replace("_", " ")
-    return known
+        return known, value_words(name, value)
+    unit = _UNIT.search(name)
+    if unit is None:
+        return known, value_words(name, value)
+    bare = name[: unit.start()] + name[unit.end() :]
+    return bare.replace("_", " "), value_words(unit.group(0), value)
 
 
 def section_lines(frame: Frame, section: Section, width: int) -> list[Line]:

@@ -14,6 +14,7 @@ from yolomon.tui.screens.list_page import ListPage
 from yolomon.tui.short_names import short_name
 from yolomon.tui.view import Frame
 from yolomon.tui.widgets.findings_panel import calm, sign_of
+from yolomon.tui.widgets.onset_graphs import onset_lines
 from yolomon.tui.widgets.text_lines import heading, paragraph
 from yolomon.tui.words import cells_of, clock_time, duration, fit, fit_words, pad, plain, wrap
 
@@ -51,7 +52,7 @@ class FindingsPage(ListPage):
         keys = [key_of(finding) for finding in self._shown]
         if chosen in keys:
             self.chosen = keys.index(chosen)
-        return [finding_row(frame, finding, width - 2) for finding in self._shown]
+        return [finding_row(frame, finding, width - 3) for finding in self._shown]
 
     def head(self, frame: Frame, width: int) -> list[Line]:
         """How many there are."""
@@ -71,7 +72,12 @@ class FindingsPage(ListPage):
         """The chosen finding's sentences and times."""
         if not self._shown or height < 2:
             return []
-        return story(frame, self._shown[self.chosen], width, height)
+        finding = self._shown[self.chosen]
+        lines = story(frame, finding, width, height)
+        graphs = onset_lines(frame, finding, width)
+        if graphs and len(lines) + len(graphs) + 2 <= height:
+            lines += [[], heading(frame, frame.tr("Around the onset"), width), *graphs]
+        return lines
 
     def choice_changed(self) -> None:
         """Remember which finding it is, not which line."""

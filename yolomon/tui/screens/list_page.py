@@ -57,8 +57,8 @@ class ListPage(BodyPage):
             marked(line, width, chosen=place == self.chosen)
             for place, line in enumerate(shown, start=self._first_row)
         ]
-        blanks: list[Line] = [[] for _ in range(list_room - len(lines) if detail else 0)]
-        return [*head, *lines, *blanks, *detail]
+        gap: list[Line] = [[]] if detail and len(lines) < list_room else []
+        return [*head, *lines, *gap, *detail]
 
     def action_move(self, lines: int) -> None:
         """Choose another entry."""
