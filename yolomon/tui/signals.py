@@ -192,3 +192,15 @@ def concerning(frame: Frame, target: str) -> list[Finding]:
 def concerns(finding: Finding, column: str) -> bool:
     """Whether a finding is about that signal; one that names none is about all."""
     return not finding.signals or column in finding.signals
+
+
+def silent_gpus(frame: Frame) -> int:
+    """How many GPUs give no answer or are lost; known for the newest data only."""
+    if not frame.live or frame.view.cursor_ts is not None:
+        return 0
+    stale_after = max(3.0, STALE_INTERVALS * frame.interval_seconds)
+    return sum(
+        (gpu.sample is not None and gpu.sample.state != "ok")
+        or (gpu.answer_ts is not None and frame.now_ts - gpu.answer_ts > stale_after)
+        for gpu in frame.history.gpus.values()
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from yolomon.model import Finding
 from yolomon.tui.canvas import Canvas, Line, fill, width_of
+from yolomon.tui.signals import silent_gpus
 from yolomon.tui.view import Frame
 from yolomon.tui.widgets.box import bottom_edge, inside, top_edge
 from yolomon.tui.words import cells_of, clock_time, duration, fit_words, pad, plain, wrap
@@ -59,6 +60,11 @@ def calm(frame: Frame) -> tuple[str, str]:
     for status in history.statuses.values():
         if not status.ok and status.cause is not None:
             return tr(status.cause), "warn"
+    silent = silent_gpus(frame)
+    if silent:
+        return tr(
+            "{n} of {of} GPUs give no answer. What is shown of them is old.", n=silent, of=len(history.gpus)
+        ), "warn"
     if history.train.ended is not None:
         return tr("The run ended. Nothing was wrong at its end."), "ok"
     if history.train.count == 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from yolomon.model import RunInfo
 from yolomon.tui.canvas import Canvas, Line, fill, width_of
+from yolomon.tui.signals import silent_gpus
 from yolomon.tui.view import Frame
 from yolomon.tui.words import cells_of, clock_time, duration, fit_left, number, plain
 
@@ -176,7 +177,12 @@ def verdict_of(frame: Frame, width: int) -> Line:
     critical = sum(f.severity == "critical" for f in findings)
     warnings = sum(f.severity == "warning" for f in findings)
     line: Line = []
-    if frame.view.frozen_ts is not None and frame.view.end_ts is None:
+    if frame.view.cursor_ts is not None:
+        step = _step_at(frame) if width >= 70 else None
+        at = clock_time(frame.view.cursor_ts)
+        words = at if step is None else tr("{time} step {step}", time=at, step=step)
+        line += [(f" {words} ", "selected"), (" ", "text")]
+    elif frame.view.frozen_ts is not None and frame.view.end_ts is None:
         line += [(tr(" paused "), "selected"), (" ", "text")]
     elif not frame.live:
         line += [(f" {clock_time(frame.end_ts)} ", "selected"), (" ", "text")]
@@ -188,6 +194,11 @@ def verdict_of(frame: Frame, width: int) -> Line:
     if warnings:
         words = tr("1 warning") if warnings == 1 else tr("{n} warnings", n=warnings)
         return [*line, (f"{glyphs.warning} {words} ", "warn")]
+    silent = silent_gpus(frame)
+    if silent:
+        of = len(frame.history.gpus)
+        words = tr("{n} of {of} GPUs silent", n=silent, of=of)
+        return [*line, (f"{glyphs.warning} {words} ", "warn")]
     if frame.history.first_ts is None:
         return [*line, (tr("starting") + " ", "dim")]
     if frame.history.train.ended is not None:
@@ -195,3 +206,12 @@ def verdict_of(frame: Frame, width: int) -> Line:
     if frame.history.train.count == 0:
         return [*line, (f"{glyphs.info} {tr('no trainer')} ", "info")]
     return [*line, (f"{glyphs.ok} {tr('healthy')} ", "ok")]
+
+
+def _step_at(frame: Frame) -> int | None:
+    """The trainer's step at the moment shown, if a batch ended within half a minute before."""
+    rank = frame.history.train.ranks.get(0)
+    if rank is None:
+        return None
+    steps = rank.table.window("step", frame.at_ts - 30.0, frame.at_ts)[1]
+    return int(steps[-1]) if steps else None
