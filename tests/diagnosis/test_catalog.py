@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from importlib import resources
+
 import pytest
 
 from tests.synthetic.labelled import Labelled
@@ -66,3 +69,10 @@ def test_findings_keep_to_the_severities_of_the_catalog() -> None:
     for run in runs:
         for finding in diagnose(run.items):
             assert finding.severity in CATALOG[finding.code].severities, finding
+
+
+def test_every_threshold_is_told_in_chinese() -> None:
+    known: set[str] = set()
+    for part in (resources.files("yolomon") / "locales" / "zh_CN").iterdir():
+        known |= set(json.loads(part.read_text("utf-8")))
+    assert sorted({t.about for t in DECLARED.values()} - known) == []
