@@ -24,6 +24,9 @@ SECONDS = declare("data-starvation.seconds", 30.0, "s", "of steps looked at")
 BUSY = declare(
     "data-starvation.busy-percent", 35.0, "%", "busy GPU time below which telemetry alone can tell"
 )
+BUSY_PINNED = declare(
+    "data-starvation.busy-pinned-percent", 60.0, "%", "the same while every loader worker is at its limit"
+)
 BURST_SHARE = declare("bursty-load.idle-share", 0.10, "share", "of training seconds with an idle GPU")
 UNDERUSED = declare("gpu-underused.busy-percent", 50.0, "%", "busy GPU time below which a GPU is underused")
 LEAST_SECONDS = 6.0
@@ -232,10 +235,12 @@ def _by_telemetry(view: View, index: int, rank: int | None) -> Claim | None:
     means = view.seconds.training_means(index, view.phases, view.now_ts, 20.0)
     if means is None or means.busy_percent is None or means.seconds < 10 or view.now_ts - means.last_ts > 30:
         return None
-    if means.busy_percent >= view.thresholds[BUSY]:
+    if means.busy_percent >= view.thresholds[BUSY_PINNED]:
         return None
     pid = None if rank is None else view.job.pid_of(rank)
     found = find_bottleneck(view, pid, view.now_ts - 30)
+    if means.busy_percent >= view.thresholds[BUSY] and found.where != "workers":
+        return None  # workers that wait for room in the queue rest: all at their limit means too few
     trainer = found.evidence["trainer_cpu_percent"]
     pinned = isinstance(trainer, float) and trainer >= 80
     if trainer is None:  # its process is not visible: one core of the machine that is always busy stands in
