@@ -203,6 +203,8 @@ class ProcessHistory:
         self.sample_ts = 0.0
         self.first_ts = 0.0
         self.points: deque[ProcessPoint] = deque(maxlen=240)
+        self.read_bytes_per_second: float | None = None
+        self.write_bytes_per_second: float | None = None
 
     def add(self, ts: float, sample: ProcessSample) -> None:
         """Take one reading."""
@@ -213,9 +215,17 @@ class ProcessHistory:
         elif before is not None and sample.cpu_seconds is not None and ts > self.sample_ts:
             spent = sample.cpu_seconds - before
             cpu_percent = 100 * spent / (ts - self.sample_ts) if spent >= 0 else None
+        self.read_bytes_per_second = self._rate(ts, self.sample.read_bytes, sample.read_bytes)
+        self.write_bytes_per_second = self._rate(ts, self.sample.write_bytes, sample.write_bytes)
         memory = sample.rss_bytes if sample.pss_bytes is None else sample.pss_bytes
         self.points.append(ProcessPoint(ts, cpu_percent, memory))
         self.sample, self.sample_ts = sample, ts
+
+    def _rate(self, ts: float, before: int | None, now: int | None) -> float | None:
+        """Bytes a second since the last reading; None for the first and for a counter that went back."""
+        if not self.points or before is None or now is None or now < before or ts <= self.sample_ts:
+            return None
+        return (now - before) / (ts - self.sample_ts)
 
 
 class Processes:

@@ -8,8 +8,8 @@ import msgspec
 
 from yolomon.model import Finding
 
-ORDERS = ("tree", "cpu", "memory", "gpu", "io")
 Order = Literal["tree", "cpu", "memory", "gpu", "io"]
+ORDERS: tuple[Order, ...] = ("tree", "cpu", "memory", "gpu", "io")
 
 
 class Choices(msgspec.Struct):

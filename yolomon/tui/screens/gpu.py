@@ -17,7 +17,7 @@ from yolomon.tui.widgets.gpu_card import judgement_of
 from yolomon.tui.widgets.gpu_signals import axis_place, clock_events, entries, signal_lines
 from yolomon.tui.widgets.text_lines import cells, heading, pairs, paragraph
 from yolomon.tui.widgets.time_axis import axis_words
-from yolomon.tui.words import fit, percent, plain, size
+from yolomon.tui.words import fit, fit_words, percent, plain, size
 
 
 class GpuPage(BodyPage):
@@ -103,7 +103,11 @@ def gpu_lines(frame: Frame, gpu: GpuHistory, count: int, width: int, height: int
     lines[0] = [*lines[0], (judgement, ink)]
     for finding in [f for f in frame.findings_at() if f.target == f"gpu{gpu.info.index}"][:2]:
         sign, finding_ink = sign_of(frame, finding)
-        said = f"{plain(tr(finding.summary))} ({since(frame, finding)})"
+        said = plain(tr(finding.summary))
+        if height < 20:
+            said = fit_words(said, width - 5, frame.glyphs.ellipsis)
+        else:
+            said += f" ({since(frame, finding)})"
         lines += [
             [(piece[0][0], finding_ink), piece[1]]
             for piece in paragraph(said, width, "text", first=f" {sign} ")

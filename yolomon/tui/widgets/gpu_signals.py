@@ -116,7 +116,7 @@ def entries(frame: Frame, gpu: GpuHistory) -> tuple[list[Entry], list[str]]:
     limit = info.temperature_slowdown_celsius
     add(
         fast, "temperature_celsius", style_of(gpu, "temperature"),
-        "" if limit is None else tr("slows {t}", t=f"{limit:.0f}"),
+        "" if limit is None else f"/ {limit:.0f} {frame.glyphs.degree}C",
     )  # fmt: skip
     add(slow, "memory_temperature_celsius", Style(scale=110.0, base=20.0, ink=lambda v: heat_ink(v, None)))
     watts = power_limit(gpu)
