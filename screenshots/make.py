@@ -3,15 +3,23 @@
     python -m screenshots.make            the pictures of the README
     python -m screenshots.make --matrix   every size in every part of the demo, into screenshots/matrix/
 
-SVG as Textual draws it; PNG through cairosvg (`pip install '.[screenshots]'`) with the DejaVu fonts.
+SVG as Textual draws it; PNG through headless Chromium, with the fonts DejaVu and Noto Sans Mono CJK
+(Debian: chromium fonts-dejavu fonts-noto-cjk).
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import html
+import re
+import shutil
+import subprocess
+import tempfile
 import time
 from pathlib import Path
+
+from rich.cells import cell_len
 
 from yolomon import live
 from yolomon.messages import translator
@@ -31,9 +39,11 @@ README = [
 ]
 
 
-async def picture(name: str, seconds: float, size: tuple[int, int], language: str, theme: str, keys: str) -> None:
+async def picture(
+    name: str, seconds: float, size: tuple[int, int], language: str, theme: str, keys: str
+) -> None:
     """One picture of the demo `seconds` after its start."""
-    settings = Settings(theme=theme, graph="blocks")
+    settings = Settings(theme=theme, graph="braille")
     session = live.demo(0.0, settings)
     app = MonitorApp(session, settings, translator(language), timed=False)
     async with app.run_test(size=size) as pilot:
@@ -50,10 +60,12 @@ async def picture(name: str, seconds: float, size: tuple[int, int], language: st
         while quiet < 10 and time.monotonic() < until:
             quiet = 0 if session.drain(0.5) else quiet + 1
             await asyncio.sleep(0.02)
+        session.replay.speed = 1.0  # said on screen
         for key in keys.split():
             await pilot.press(key)
-        app.redraw()
-        await pilot.pause()
+        for _ in range(3):
+            app.redraw()
+            await pilot.pause(0.05)
         write(name, app.export_screenshot(title="yolomon"))
     session.stop(0.5)
 
@@ -62,14 +74,39 @@ def write(name: str, svg: str) -> None:
     """The SVG, and a PNG where cairosvg is installed."""
     (FOLDER / f"{name}.svg").parent.mkdir(parents=True, exist_ok=True)
     (FOLDER / f"{name}.svg").write_text(svg, encoding="utf-8")
-    try:
-        import cairosvg
-    except ModuleNotFoundError:
-        print(f"{name}: no PNG without cairosvg")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        print(f"{name}: no PNG without chromium")
         return
-    plain = svg.replace("Fira Code", "DejaVu Sans Mono").replace("monospace", "DejaVu Sans Mono")
-    cairosvg.svg2png(bytestring=plain.encode(), write_to=str(FOLDER / f"{name}.png"), output_width=1600)
+    box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
+    assert box is not None
+    width, height = (round(float(side)) for side in box.groups())
+    fonts = "DejaVu Sans Mono, Noto Sans Mono CJK SC"
+    svg = _TEXT.sub(_true_width, svg)
+    plain = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL).replace("Fira Code", fonts)
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "page.html"
+        style = "margin:0;background:#000"
+        page.write_text(f'<meta charset="utf-8"><body style="{style}">{plain}</body>', encoding="utf-8")
+        command = [
+            chromium, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+            "--disable-background-networking", "--disable-component-update", "--disable-sync",
+            "--no-first-run",
+            f"--user-data-dir={folder}/profile", f"--window-size={width},{height}",
+            f"--screenshot={FOLDER / name}.png", page.as_uri(),
+        ]  # fmt: skip
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
     print(name)
+
+
+def _true_width(match: re.Match[str]) -> str:
+    """Textual counts a double-width character as one cell when it says how long a text is."""
+    cells = cell_len(html.unescape(match[4]).replace("\xa0", " "))
+    letters = len(html.unescape(match[4]))
+    return f"{match[1]}{float(match[2]) * cells / letters:g}{match[3]}{match[4]}</text>"
+
+
+_TEXT = re.compile(r'(<text [^>]*textLength=")([\d.]+)("[^>]*>)([^<]+)</text>')
 
 
 def main() -> None:
