@@ -20,7 +20,7 @@ from yolomon.sources.nvml import NvmlSource
 from yolomon.sources.recording import RecordingError, RecordingReader
 from yolomon.sources.replay import ReplaySource
 from yolomon.trainlog.after import LogError, read_log
-from yolomon.trainlog.discover import Candidate, logs_of_run
+from yolomon.trainlog.discover import Candidate, logs_in
 from yolomon.trainlog.source import LogSource
 from yolomon.trainlog.stream import StreamSource
 
@@ -177,6 +177,6 @@ def files_named(names: Sequence[str]) -> list[Path]:
     files: list[Path] = []
     for name in names:
         path = Path(name)
-        found = logs_of_run(path) if path.is_dir() else ()
+        found = logs_in(path) if path.is_dir() else ()
         files += [Path(file) for file in found] or [path]
     return list(dict.fromkeys(files))

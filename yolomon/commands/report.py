@@ -18,7 +18,7 @@ from yolomon.model import Finding, Item
 from yolomon.settings import Settings
 from yolomon.sources.recording import RecordingError, RecordingReader, merge_by_time
 from yolomon.trainlog.after import LogError, read_log
-from yolomon.trainlog.discover import logs_of_run
+from yolomon.trainlog.discover import logs_in
 from yolomon.units import clock, duration
 
 READ, FOUND, UNREADABLE = 0, 1, 2
@@ -86,7 +86,7 @@ def _inputs(what: str | None, telemetry: str | None, logs: Sequence[str]) -> tup
     path = Path(what)
     if path.is_dir():
         beside = [str(path / name) for name in RECORDING_NAMES if (path / name).is_file()]
-        found = list(logs_of_run(path))
+        found = list(logs_in(path))
         if not found and not beside:
             raise LogError(Message("{path} holds no log that yolomon knows", {"path": what}))
         return telemetry or (beside[0] if beside else None), paths + [f for f in found if f not in beside]

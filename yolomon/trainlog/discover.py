@@ -285,6 +285,12 @@ def logs_of_run(path: str | os.PathLike[str]) -> tuple[str, ...]:
     return (path,)
 
 
+def logs_in(folder: str | os.PathLike[str]) -> tuple[str, ...]:
+    """All logs of the newest run in a folder, the most telling first; none where there is no log."""
+    found = find_logs(folder)
+    return found[0].paths if found else ()
+
+
 def _names(folder: str) -> Iterable[str]:
     try:
         return sorted(os.listdir(folder))[:1000]
