@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from yolomon.history import TrainHistory
 from yolomon.model import TrainRecord
 from yolomon.trainlog.formats.base import BrokenLine, Head
 from yolomon.trainlog.formats.registry import recognise
@@ -209,3 +210,36 @@ def test_all_traces_are_read_whole(shared: Path) -> None:
         lines = path.read_bytes().count(b"\n")
         assert (found.format, found.records, found.broken_lines) == ("yolomon-jsonl", lines, 0), path
         assert len(found.segments) == 1
+
+
+def test_yolomon_events_of_a_run_that_goes_wrong() -> None:
+    base = {"ts": 1.7e9, "rank": 0, "pid": 7}
+    name, records = read(
+        base | {"event": "batch", "epoch": 3, "step": 9, "images": 16, "step_time": 0.5, "loss_step": 8},
+        *(
+            base | {"event": event, "epoch": 3, "text": f"words of {event}"}
+            for event in ("oom_retry", "nan_recovery", "epoch_restart", "warning", "dropped", "aborted")
+        ),
+    )
+    assert name == "yolomon-jsonl"
+    batch, *told = records
+    assert batch.roles.images_per_second == 32.0
+    assert batch.numbers["loss_step"] == 8  # the losses are of an earlier step; no loss themselves
+    assert batch.roles.loss is None
+    assert {record.kind for record in told} == {"message"}
+    assert [record.text for record in told][:2] == ["words of oom_retry", "words of nan_recovery"]
+
+
+def test_the_last_look_at_the_best_weights_is_no_epoch() -> None:
+    base = {"ts": 1.7e9, "rank": 0, "pid": 7, "epochs": 100}
+    _, records = read(
+        base | {"event": "fit_epoch_end", "epoch": 10, "metrics": {"metrics/mAP50-95(B)": 0.4}},
+        base | {"event": "stopping", "epoch": 10, "text": "early stopping after epoch 10 of 100"},
+        base
+        | {"event": "fit_epoch_end", "epoch": 11, "final": True, "metrics": {"metrics/mAP50-95(B)": 0.41}},
+    )
+    history = TrainHistory()
+    for record in records:
+        history.add(record)
+    assert (history.epoch, history.best_epoch, len(history.epochs)) == (10, 10, 1)
+    assert records[-1].roles.map50_95 == 0.41

@@ -123,6 +123,8 @@ class TrainHistory:
         if record.kind == "epoch":
             self.epochs.append(record)
         best = record.roles.map50_95
+        if record.epoch is None and self.epoch is not None:
+            best = None  # the last look at best.pt: a second value of an epoch that is known
         if best is not None and best == best and (self.best_map50_95 is None or best > self.best_map50_95):
             self.best_map50_95, self.best_epoch = best, record.epoch
         if not record.backlog:

@@ -33,12 +33,13 @@ def finite_words(data: bytes) -> bytes:
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One curve's columns: their sum times `factor`."""
+    """One curve's columns: their sum times `factor`, over the column `divisor` where there is one."""
 
     name: str
     columns: tuple[int, ...]
     factor: float
     is_map: bool
+    divisor: int | None = None
 
 
 class ColumnShape:
@@ -89,7 +90,11 @@ class ColumnShape:
         found = []
         for row in self._rows:
             values: Sequence[float]
-            if len(row.columns) == 1:
+            if row.divisor is not None:
+                values = _ratios(columns[row.columns[0]][first:last], columns[row.divisor][first:last])
+                if not values:
+                    continue
+            elif len(row.columns) == 1:
                 values = columns[row.columns[0]][first:last]
             else:
                 values = list(map(sum, zip(*(columns[n][first:last] for n in row.columns), strict=True)))
@@ -164,7 +169,13 @@ def _rows(record: TrainRecord, plan: Plan, parser: JsonParser, column: Callable[
     for name, _ in points(record, record.kind == "batch"):
         sources: tuple[str, ...]
         factor, is_map = 1.0, False
-        if name in plan.parts or name in plan.validation:
+        divisor: int | None = None
+        if name == "images_per_second" and not _single(plan, name):  # derived, see `with_rate`
+            divisor = column(_single(plan, "step_seconds")[0])
+            if divisor is None:
+                return []
+            sources = tuple(_single(plan, "images"))
+        elif name in plan.parts or name in plan.validation:
             sources = (name,)
         elif name == "loss" and plan.summed:
             sources = plan.summed
@@ -177,8 +188,15 @@ def _rows(record: TrainRecord, plan: Plan, parser: JsonParser, column: Callable[
         numbers = tuple(place for source in sources if (place := column(source)) is not None)
         if not numbers or len(numbers) != len(sources):
             return []
-        rows.append(Row(name, numbers, factor, is_map))
+        rows.append(Row(name, numbers, factor, is_map, divisor))
     return rows
+
+
+def _ratios(values: Sequence[float], divisors: Sequence[float]) -> list[float]:
+    """The finite quotients of two columns; a divisor that is not above 0 gives none."""
+    return [
+        a / b for a, b in zip(values, divisors, strict=True) if 0 < b < NON_FINITE and 0 < a < NON_FINITE
+    ]
 
 
 def _map_factor(parser: JsonParser, names: tuple[str, ...]) -> float:

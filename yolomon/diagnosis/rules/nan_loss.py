@@ -90,9 +90,10 @@ class NanLoss:
             self._good_ts = self._good_epoch = None
             return []
         first = self._first
+        step = step_of_loss(first)
         place = (
-            msg("step {step} of epoch {epoch}", step=first.step, epoch=first.epoch)
-            if first.step is not None
+            msg("step {step} of epoch {epoch}", step=step, epoch=first.epoch)
+            if step is not None
             else (msg("epoch {epoch}", epoch=first.epoch))
         )
         names = ", ".join(self._names)
@@ -145,7 +146,7 @@ class NanLoss:
                 cause=cause,
                 remedy=remedy,
                 evidence={
-                    "first_step": first.step,
+                    "first_step": step,
                     "first_epoch": first.epoch,
                     "losses": names or "all",
                     "records_with_it": self._bad,
@@ -166,3 +167,9 @@ class NanLoss:
                 clear_after_seconds=10.0,
             )
         ]
+
+
+def step_of_loss(record: TrainRecord) -> int | None:
+    """The step whose losses a record tells: yolomon's stream reads them from the GPU a few steps later."""
+    told = record.numbers.get("loss_step")
+    return int(told) if told is not None and 0 <= told < 2**62 else record.step

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
+import msgspec
+
 from yolomon.model import RecordKind, RunInfo, TrainRecord
 from yolomon.trainlog.formats.base import Head
 from yolomon.trainlog.formats.json_records import JsonParser, whole
@@ -35,6 +37,10 @@ KINDS: dict[str, RecordKind] = {
     "message": "message",
     "dropped": "message",
     "exception": "message",
+    "oom_retry": "message",
+    "nan_recovery": "message",
+    "epoch_restart": "message",
+    "aborted": "message",
     "stopping": "stopping",
     "train_end": "end",
     "teardown": "end",
@@ -61,7 +67,11 @@ class YolomonParser(JsonParser):
             return self.make(body, arrival_ts)
         kind = KINDS.get(event, "message")
         if kind == "batch":
-            return self.make(body, arrival_ts, kind=kind, phase="train", text="")
+            return with_rate(self.make(body, arrival_ts, kind=kind, phase="train", text=""))
+        if kind == "epoch" and body.get("final") is True:
+            # The last look at best.pt belongs to no epoch; the stream numbers it last + 1.
+            last = {key: value for key, value in body.items() if key != "epoch"}
+            return self.make(last, arrival_ts, kind="validation", phase="validation", text="")
         if kind == "start":
             return self.make(body, arrival_ts, kind=kind, run=run_info(body))
         if kind == "features":
@@ -86,6 +96,16 @@ class YolomonParser(JsonParser):
                 features[shown(str(name), 120)] = numbers
         rest = {key: value for key, value in body.items() if key not in ("layers", "features")}
         return self.make(rest, arrival_ts, kind="features", features=features)
+
+
+def with_rate(record: TrainRecord) -> TrainRecord:
+    """The record with this rank's images a second, of its images and step time, where the stream tells none."""
+    roles = record.roles
+    images, seconds = roles.images, roles.step_seconds
+    if roles.images_per_second is None and images and seconds and seconds > 0:
+        # Set on the new record in place: `replace` copies twenty fields, and this is done for each batch.
+        msgspec.structs.force_setattr(roles, "images_per_second", images / seconds)
+    return record
 
 
 def run_info(body: Mapping[str, Any]) -> RunInfo:

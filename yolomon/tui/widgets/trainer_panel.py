@@ -136,17 +136,15 @@ def _speed_line(frame: Frame, width: int) -> Line:
 
 
 def images_per_second(frame: Frame, recent: list[TrainRecord]) -> float | None:
-    """Of the whole job: the trainer's own number, or the images of the recent steps over their time."""
+    """Of the whole job: the images of the recent steps over their time, else the trainer's own number."""
     if not recent:
         return None
     told = recent[-1].roles.images_per_second
-    if told is not None:
-        return told
     steps = [(r.roles.images, r.roles.step_seconds) for r in recent]
     images = sum(i for i, s in steps if i is not None and s)
     took = sum(s for i, s in steps if i is not None and s)
     if not images or not took:
-        return None
+        return told
     ranks = max(1, len(frame.history.train.ranks), frame.history.train.run.world_size or 1)
     return ranks * images / took
 
