@@ -275,6 +275,9 @@ def _need_terminal(tr: Translate) -> None:
 
 def _show(session: Any, loaded: LoadedSettings, tr: Translate, *, demo: bool = False) -> None:
     """Open the screen over a session, or over a callable that makes one once the first picture is there."""
+    from yolomon.lean import begin_screen
+
+    begin_screen()
     from yolomon.tui import kept
     from yolomon.tui.run import show
 

@@ -9,12 +9,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-import platformdirs
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 ENVIRONMENT_PREFIX = "YOLOMON_"
 
@@ -47,6 +41,8 @@ class LoadedSettings(msgspec.Struct, frozen=True):
 
 def config_file() -> Path:
     """Where the settings file lies (it need not exist)."""
+    import platformdirs
+
     return Path(platformdirs.user_config_dir("yolomon")) / "config.toml"
 
 
@@ -96,16 +92,30 @@ def load(
 
 def _from_file(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text("utf-8"))
+        text = file.read_text("utf-8")
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{file}: {error}") from error
+    values, why = _toml(text)
+    if why is not None:
+        raise SettingsError(f"{file}: {why}")
+    return values
 
 
 def _from_text(name: str, raw: str) -> Any:  # noqa: ANN401 - any TOML value
     """A variable's value: TOML where it parses as such (lists, tables), else the bare text."""
+    values, why = _toml(f"value = {raw}")
+    return values["value"] if why is None else raw
+
+
+def _toml(text: str) -> tuple[dict[str, Any], str | None]:
+    """What a text of TOML says, or why it is none. The parser is loaded only where there is such a text."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
     try:
-        return tomllib.loads(f"value = {raw}")["value"]
-    except tomllib.TOMLDecodeError:
-        return raw
+        return tomllib.loads(text), None
+    except tomllib.TOMLDecodeError as error:
+        return {}, str(error)

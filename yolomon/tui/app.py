@@ -14,6 +14,7 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.filter import Monochrome, NoColor
 
+from yolomon.lean import settle
 from yolomon.messages import Translate
 from yolomon.model import Finding
 from yolomon.settings import Settings
@@ -35,6 +36,7 @@ TICK_SECONDS = 0.5  # two frames a second at most
 QUIET_SECONDS = 1.0  # without news, ages and the clock move on this often
 DRAIN_SECONDS = 0.02
 NOTICE_SECONDS = 6.0
+SETTLE_SECONDS = 4.0  # all modules are loaded by then
 
 
 class MonitorApp(App[int]):
@@ -144,6 +146,8 @@ class MonitorApp(App[int]):
         if self._begin is not None:
             self.call_after_refresh(self._begin)
         curves.prepare()
+        if self._timed:
+            self.set_timer(SETTLE_SECONDS, settle, name="settle")
 
     def _tick(self) -> None:
         changed = self.feed.drain(DRAIN_SECONDS)

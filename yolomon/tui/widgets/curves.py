@@ -10,6 +10,7 @@ from math import ceil, floor, log10
 from typing import Any
 
 from yolomon.history import Curve, History
+from yolomon.lean import import_plotext
 from yolomon.tui.canvas import Canvas, Line, Span, fill, width_of
 from yolomon.tui.glyphs import Glyphs
 from yolomon.tui.view import Frame
@@ -35,8 +36,7 @@ def prepare() -> None:
 
 def _load() -> Any:  # noqa: ANN401 - plotext has no types
     global _plotext
-    import plotext
-
+    plotext = import_plotext()
     plotext.terminal.limit(False, False)
     _plotext = plotext
     return plotext
