@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import msgspec
 from rich.text import Text
+from textual import constants
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.filter import Monochrome, NoColor
@@ -122,7 +123,7 @@ class MonitorApp(App[int]):
         self._asked = False  # for a log, on our own account: once
         self._drawn_machine_ts: float | None = None
         theme_name, no_color = theme.choose(settings.theme), os.environ.get("NO_COLOR") is not None
-        super().__init__(driver_class=TerminalDriver)
+        super().__init__(driver_class=None if constants.DRIVER else TerminalDriver)  # a browser's has its own
         if no_color:  # Textual would send greys; the wish is no colour at all
             self._filters = [f for f in self._filters if not isinstance(f, Monochrome)] + [NoColor()]
         self.animation_level = "none"
