@@ -13,7 +13,7 @@ from yolomon.tui.canvas import Line
 from yolomon.tui.glyphs import Glyphs
 from yolomon.tui.raster import Raster
 from yolomon.tui.widgets.curves import nice_ticks
-from yolomon.tui.words import pad_left
+from yolomon.tui.words import fit, pad_left
 
 AXIS_CELLS = 8
 SMOOTHING = (0.0, 0.6, 0.9)
@@ -93,7 +93,9 @@ def _within(curve: Curve, look: Look) -> tuple[int, int]:
     return bisect_left(curve.x, look.x_from), bisect_right(curve.x, look.x_to)
 
 
-def chart_lines(drawn: list[Drawn], look: Look, glyphs: Glyphs, width: int, height: int) -> list[Line]:
+def chart_lines(
+    drawn: list[Drawn], look: Look, glyphs: Glyphs, width: int, height: int, unit: str = ""
+) -> list[Line]:
     """The chart with numbers at the left and below, `height` lines; empty without a point in the window."""
     rows, columns = height - 1, width - AXIS_CELLS - 1
     found = bounds(drawn, look) if rows >= 2 and columns >= 8 else None
@@ -140,7 +142,16 @@ def chart_lines(drawn: list[Drawn], look: Look, glyphs: Glyphs, width: int, heig
         [(pad_left(labels.get(row, ""), AXIS_CELLS), "dim"), (glyphs.vertical, "frame"), *line]
         for row, line in enumerate(raster.lines())
     ]
-    lines.append([(" " * (AXIS_CELLS + 1) + _axis(ticks_x, place_x, raster.across, columns), "dim")])
+    lines.append(
+        [
+            (
+                pad_left(fit(unit, AXIS_CELLS), AXIS_CELLS)
+                + " "
+                + _axis(ticks_x, place_x, raster.across, columns),
+                "dim",
+            )
+        ]
+    )
     return lines
 
 

@@ -183,6 +183,7 @@ class CurvesPage(BodyPage):
                 smoothing=SMOOTHING[choices.smooth], band=choices.band and len(group) <= 3,
                 epochs=frame.history.train.epoch is not None,
             )  # fmt: skip
+            unit = frame.tr("epoch") if look.epochs else frame.tr("step")
             drawn = [Drawn(curves[name], inks[name], best_kind(name)) for name in group]
             drawn += [
                 Drawn(self.earlier.curves[name], "dim", earlier=True)
@@ -190,7 +191,7 @@ class CurvesPage(BodyPage):
                 if name in self.earlier.curves
             ]
             lines.append(self._legend(frame, group, curves, inks, width))
-            body = chart_lines(drawn, look, frame.glyphs, width, height - 1)
+            body = chart_lines(drawn, look, frame.glyphs, width, height - 1, unit)
             if not body:
                 body = [[("   " + frame.tr("nothing in this part of the run"), "dim")]]
             lines += [*body, *([[]] * (height - 1 - len(body)))]
@@ -207,7 +208,7 @@ class CurvesPage(BodyPage):
             if len(curve):
                 piece.append((f" {number(curve.last[-1])}", "number"))
             best = best_of(curve, best_kind(name))
-            if best is not None and name in ("map50_95", "loss", "fitness"):
+            if best is not None:
                 piece.append((f" + {tr('best')} {number(best[1])} @ {best[0]:.4g}", "ok"))
             if curve.non_finite_count:
                 piece.append((f" {tr('{n} NaN', n=curve.non_finite_count)}", "crit"))
@@ -381,9 +382,8 @@ def ordered_names(frame: Frame, *, everything: bool = False) -> list[str]:
 
 
 def best_kind(name: str) -> str:
-    """Whether more or less is better; "" where neither is."""
-    group = group_of(name)
-    return "max" if group == "metrics" else "min" if group == "losses" else ""
+    """Whether more or less is better; "" for those whose best nobody asks for."""
+    return {"map50_95": "max", "fitness": "max", "loss": "min"}.get(name, "")
 
 
 def curve_word(frame: Frame, name: str) -> str:
