@@ -164,12 +164,30 @@ def newest(frame: Frame, width: int, rows: int) -> list[Line]:
     """The last records, the newest at the bottom."""
     if rows <= 0:
         return []
+    if frame.filter:
+        return _filtered(frame, width, rows)
     records = frame.history.train.records
     if not (frame.live and frame.view.cursor_ts is None):
         chosen = [record for record in records if record.ts <= frame.at_ts][-rows:]
     else:
         chosen = [records[i] for i in range(max(0, len(records) - rows), len(records))]
     return [record_line(frame, record, width) for record in chosen]
+
+
+def _filtered(frame: Frame, width: int, rows: int) -> list[Line]:
+    """The last records whose line holds the typed words."""
+    words = frame.filter.lower().split()
+    lines: list[Line] = []
+    for record in reversed(frame.history.train.records):
+        if record.ts > frame.at_ts and not frame.live:
+            continue
+        line = record_line(frame, record, width)
+        text = "".join(text for text, _ in line).lower()
+        if all(word in text for word in words):
+            lines.append(line)
+            if len(lines) >= rows:
+                break
+    return lines[::-1]
 
 
 def _joined(pieces: list[Line], width: int) -> Line:
