@@ -55,14 +55,47 @@ def test_a_row_that_is_not_newer_is_dropped() -> None:
     assert table.latest("used_bytes") == (1.0, 2.0)
 
 
-def test_memory_is_bounded_over_twenty_days_at_one_row_a_second() -> None:
-    table = Table(["used_bytes"], raw_rows=100, medium_rows=50, coarse_rows=100)
-    for second in range(60_000):
-        table.append(float(second), [float(second)])
+def test_a_run_of_months_is_there_from_its_first_minute_in_bounded_memory() -> None:
+    table = Table(["used_bytes"], raw_rows=100, medium_rows=50, coarse_rows=40)
+    for place in range(40_000):  # a row every 3 minutes: 83 days
+        table.append(place * 180.0, [float(place)])
     assert len(table) <= 125
-    first = table.first_ts
-    assert first is not None
-    assert 60_000 - 100 * 240 * 1.2 <= first <= 60_000 - 100 * 240
+    assert table.first_ts == 0.0
+    assert table.held_rows <= 125 + 57 + 41
+    buckets = table.pooled("used_bytes", 0, 40_000 * 180.0, 20)
+    assert all(bucket is not None for bucket in buckets)
+    means = [bucket.mean for bucket in buckets if bucket is not None]
+    assert means == sorted(means)
+
+
+def test_joining_pairs_hides_no_extreme_and_fills_no_hole() -> None:
+    table = Table(["used_bytes"], raw_rows=10, medium_rows=10, coarse_rows=64)
+    for place in range(4000):
+        value = None if 1000 <= place < 1400 else 99.0 if place == 700 else 0.5 if place == 2100 else 5.0
+        table.append(place * 60.0, [value])
+    buckets = table.pooled("used_bytes", 0, 4000 * 60.0, 10)
+    there = [bucket for bucket in buckets if bucket is not None]
+    assert max(bucket.maximum for bucket in there) == 99.0
+    assert min(bucket.minimum for bucket in there) == 0.5
+    assert buckets[1] is not None and buckets[1].maximum == 99.0
+    many = table.pooled("used_bytes", 1160 * 60.0, 1270 * 60.0, 2)
+    assert many == [None, None]
+
+
+def test_a_column_takes_no_memory_before_its_first_value_and_has_holes_there() -> None:
+    table = Table(["used_bytes", "fan_percent"], raw_rows=50)
+    for second in range(200):
+        table.append(float(second), [1.0, None if second < 150 else 7.0])
+    assert table.window("fan_percent", 140, 152) == ([150.0, 151.0, 152.0], [7.0, 7.0, 7.0])
+    assert table.latest("fan_percent") == (199.0, 7.0)
+    buckets = table.pooled("fan_percent", 0, 200, 4)
+    assert buckets[:3] == [None, None, None]
+    assert buckets[3] == Bucket(7, 7, 7)
+    unknown = Table(["used_bytes"])
+    unknown.append(1.0, [None])
+    assert unknown.latest("used_bytes") is None
+    assert unknown.rows(0, 2, "used_bytes") == [(1.0, None)]
+    assert unknown.pooled("used_bytes", 0, 2, 1) == [None]
 
 
 def test_old_rows_are_pooled_next_to_raw_ones_without_a_seam() -> None:

@@ -1,7 +1,9 @@
 """Rows on one time axis in bounded memory: recent rows as they came, older ones pooled to min, mean and max.
 
-Three levels: raw rows, 15 s buckets and 240 s buckets. Pooling keeps each bucket's extremes, so that no spike
-is lost however long the window is (down-sampling that hides spikes: wandb#1374).
+Three levels: raw rows, 15 s buckets, and buckets of 240 s that are joined in pairs whenever they become too
+many, so that a run of any length is there from its first minute. Pooling keeps each bucket's extremes: no
+spike is lost however long the window is (down-sampling that hides spikes: wandb#1374). A column takes no
+memory before its first value.
 """
 
 from __future__ import annotations
@@ -33,8 +35,9 @@ class Table:
     Args:
         columns: names; they carry their units.
         raw_rows: how many rows are kept as they came.
-        medium_rows: how many 15 s buckets (1440: 6 h).
-        coarse_rows: how many 240 s buckets (5040: 14 days).
+        medium_rows: how many 15 s buckets (960: 4 h).
+        coarse_rows: how many of the coarsest buckets at most (1008: 240 s each up to 2.8 days, then 480 s
+            each up to 5.6 days, and so on).
     """
 
     def __init__(
@@ -42,15 +45,15 @@ class Table:
         columns: Sequence[str],
         *,
         raw_rows: int = 1800,
-        medium_rows: int = 1440,
-        coarse_rows: int = 5040,
+        medium_rows: int = 960,
+        coarse_rows: int = 1008,
     ) -> None:
         self.columns = tuple(columns)
         self._index = {name: place for place, name in enumerate(self.columns)}
         self._raw_rows = raw_rows
         self.times = array("d")
         self._dropped = False  # whether raw rows were given up
-        self._raw = [array("d" if name.endswith(_PRECISE) else "f") for name in self.columns]
+        self._raw: list[array[float] | None] = [None] * len(self.columns)
         self._coarse = _Level(len(self.columns), COARSE_SECONDS, coarse_rows, None)
         self._medium = _Level(len(self.columns), MEDIUM_SECONDS, medium_rows, self._coarse)
 
@@ -64,19 +67,27 @@ class Table:
             return
         times.append(ts)
         row = [nan if value is None else value for value in values]
-        for column, value in zip(self._raw, row, strict=True):
-            column.append(value)
+        for place, (column, value) in enumerate(zip(self._raw, row, strict=True)):
+            if column is not None:
+                column.append(value)
+            elif value == value:
+                kind = "d" if self.columns[place].endswith(_PRECISE) else "f"
+                self._raw[place] = begun = _holes(kind, len(times))
+                begun[-1] = value
         self._medium.add(ts, row, row, row)
         if len(times) > self._raw_rows + self._raw_rows // 4:
             drop = len(times) - self._raw_rows
             self._dropped = True
             del times[:drop]
             for column in self._raw:
-                del column[:drop]
+                if column is not None:
+                    del column[:drop]
 
     def latest(self, name: str) -> tuple[float, float] | None:
         """The newest value that was available, with its time; None if there is none in the raw rows."""
         column = self._raw[self._index[name]]
+        if column is None:
+            return None
         for place in range(len(column) - 1, -1, -1):
             if not isnan(column[place]):
                 return self.times[place], column[place]
@@ -86,7 +97,10 @@ class Table:
         """Times and available values of the raw rows with start <= time <= end, holes left out."""
         first, last = bisect_left(self.times, start_ts), bisect_right(self.times, end_ts)
         column = self._raw[self._index[name]]
-        times, values = [], []
+        times: list[float] = []
+        values: list[float] = []
+        if column is None:
+            return times, values
         for place in range(first, last):
             value = column[place]
             if value == value:
@@ -99,7 +113,7 @@ class Table:
         first, last = bisect_left(self.times, start_ts), bisect_right(self.times, end_ts)
         columns = [self._raw[self._index[name]] for name in names]
         return [
-            (self.times[place], *(None if isnan(c[place]) else c[place] for c in columns))
+            (self.times[place], *(None if c is None or isnan(c[place]) else c[place] for c in columns))
             for place in range(first, last)
         ]
 
@@ -133,12 +147,17 @@ class Table:
                 if reached is not None:
                     use_raw_from = max(use_raw_from, reached)
         column = self._raw[place_of]
-        for row in range(
-            bisect_left(self.times, max(use_raw_from, start_ts)), bisect_left(self.times, end_ts)
-        ):
-            value = column[row]
-            put(self.times[row], value, value, value)
+        if column is not None:
+            first = bisect_left(self.times, max(use_raw_from, start_ts))
+            for row in range(first, bisect_left(self.times, end_ts)):
+                value = column[row]
+                put(self.times[row], value, value, value)
         return [Bucket(low[i], total[i] / number[i], high[i]) if number[i] else None for i in range(count)]
+
+    @property
+    def held_rows(self) -> int:
+        """Rows and buckets of all levels together: what bounds the memory."""
+        return len(self.times) + len(self._medium.times) + len(self._coarse.times)
 
     @property
     def first_ts(self) -> float | None:
@@ -150,16 +169,18 @@ class Table:
 
 
 class _Level:
-    """Buckets of one length, aligned to the clock, feeding the next coarser level when they close."""
+    """Buckets of one length, aligned to the clock.
+
+    A level with a coarser one hands it each bucket that closes and drops its oldest; the coarsest joins its
+    buckets in pairs instead.
+    """
 
     def __init__(self, columns: int, seconds: float, rows: int, coarser: _Level | None) -> None:
         self.seconds = seconds
         self.times = array("d")
         self._rows = rows
         self._coarser = coarser
-        self._least = [array("f") for _ in range(columns)]
-        self._mean = [array("f") for _ in range(columns)]
-        self._most = [array("f") for _ in range(columns)]
+        self._stored: list[_Stored | None] = [None] * columns
         self._open: float | None = None
         self._low = [nan] * columns
         self._high = [nan] * columns
@@ -172,7 +193,7 @@ class _Level:
             self._open = bucket
         elif bucket != self._open:
             self._close()
-            self._open = bucket
+            self._open = ts - ts % self.seconds
         low, high, sums, counts = self._low, self._high, self._sum, self._count
         for i, value in enumerate(mean):
             if value == value:
@@ -188,18 +209,42 @@ class _Level:
         means = [s / n if n else nan for s, n in zip(self._sum, self._count, strict=True)]
         self.times.append(self._open)
         for i, value in enumerate(means):
-            self._least[i].append(self._low[i])
-            self._mean[i].append(value)
-            self._most[i].append(self._high[i])
+            stored = self._stored[i]
+            if stored is None and value == value:
+                stored = self._stored[i] = _Stored(len(self.times) - 1)
+            if stored is not None:
+                stored.add(self._low[i], value, self._high[i])
         if self._coarser is not None:
             self._coarser.add(self._open, self._low, means, self._high)
-        if len(self.times) > self._rows + self._rows // 8:
-            drop = len(self.times) - self._rows
-            for column in (self.times, *self._least, *self._mean, *self._most):
-                del column[:drop]
+            if len(self.times) > self._rows + self._rows // 8:
+                self._drop(len(self.times) - self._rows)
+        elif len(self.times) >= self._rows and self._open % (2 * self.seconds):
+            self._join_pairs()  # the newest bucket is the second of its pair: no half pair stays open
         columns = len(means)
         self._low, self._high = [nan] * columns, [nan] * columns
         self._sum, self._count = [0.0] * columns, [0] * columns
+
+    def _drop(self, count: int) -> None:
+        del self.times[:count]
+        for stored in self._stored:
+            if stored is not None:
+                stored.drop(count)
+
+    def _join_pairs(self) -> None:
+        self.seconds *= 2
+        times = array("d")
+        pairs: list[tuple[int, int]] = []  # places of the first and the last bucket that become one
+        for place, ts in enumerate(self.times):
+            start = ts - ts % self.seconds
+            if times and times[-1] == start:
+                pairs[-1] = (pairs[-1][0], place)
+            else:
+                times.append(start)
+                pairs.append((place, place))
+        self.times = times
+        for stored in self._stored:
+            if stored is not None:
+                stored.join(pairs)
 
     def finer_start(self, raw_start: float, medium: _Level) -> float:
         """Up to when this level is needed because finer data is gone."""
@@ -211,11 +256,45 @@ class _Level:
         """Hand over the closed buckets that begin in [start, until); returns the end of the last one."""
         first = bisect_left(self.times, start_ts - self.seconds + 1e-9)
         last = bisect_left(self.times, until_ts)
-        for row in range(first, last):
-            put(
-                max(self.times[row], start_ts),
-                self._least[column][row],
-                self._mean[column][row],
-                self._most[column][row],
-            )
+        stored = self._stored[column]
+        if stored is not None:
+            for row in range(first, last):
+                put(max(self.times[row], start_ts), stored.least[row], stored.mean[row], stored.most[row])
         return self.times[last - 1] + self.seconds if last > first else None
+
+
+class _Stored:
+    """The closed buckets of one column, from its first value on; NaN where there was none."""
+
+    def __init__(self, holes: int) -> None:
+        self.least, self.mean, self.most = _holes("f", holes), _holes("f", holes), _holes("f", holes)
+
+    def add(self, least: float, mean: float, most: float) -> None:
+        self.least.append(least)
+        self.mean.append(mean)
+        self.most.append(most)
+
+    def drop(self, count: int) -> None:
+        for column in (self.least, self.mean, self.most):
+            del column[:count]
+
+    def join(self, pairs: Sequence[tuple[int, int]]) -> None:
+        least, mean, most = self.least, self.mean, self.most
+        self.least = array("f", [_joined(min, least[i], least[j]) for i, j in pairs])
+        self.mean = array("f", [_joined(_middle, mean[i], mean[j]) for i, j in pairs])
+        self.most = array("f", [_joined(max, most[i], most[j]) for i, j in pairs])
+
+
+def _joined(how: Callable[[float, float], float], a: float, b: float) -> float:
+    """Of two values, or of the one that there is."""
+    if a != a:
+        return b
+    return a if b != b else how(a, b)
+
+
+def _middle(a: float, b: float) -> float:
+    return (a + b) / 2
+
+
+def _holes(kind: str, count: int) -> array[float]:
+    return array(kind, [nan]) * count

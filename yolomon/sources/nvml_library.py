@@ -8,7 +8,6 @@ import importlib
 import os
 import re
 import sys
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +90,8 @@ def load_binding() -> Any:  # noqa: ANN401 - the module has no types
 
 def binding_report() -> BindingReport:
     """Look at the `pynvml` module without starting NVML."""
+    from importlib import metadata  # 2 MB that only this needs
+
     installed = {}
     for name in ("nvidia-ml-py", "pynvml", "nvidia-ml-py3"):
         try:
