@@ -1,6 +1,6 @@
 """What one pass of the diagnosis costs: `Engine.check`, and all that is observed between two of them.
 
-A simulated run with as many ranks as GPUs, each rank's records as its trainer writes them. Target: a pass takes
+A simulated run with as many ranks as GPUs, with the records of each rank. Target: a pass takes
 at most 5 ms for 8 GPUs and 8 ranks, so that the screen's loop never waits for it.
 
     python -m tests.benchmarks.engine_cost [--gpus 8] [--seconds 600] [--profile]
@@ -14,12 +14,12 @@ import pstats
 import statistics
 import time
 
-from tests.synthetic.plan import Plan
+from tests.synthetic.plan import Fault, Plan
 from tests.synthetic.scenarios import simulate
 from yolomon.diagnosis.engine import Engine
 
 LIMIT_MILLISECONDS = 5.0
-FAULTS = ("", "straggler", "vram-leak", "starve")
+FAULTS: tuple[Fault, ...] = ("", "straggler", "vram-leak", "starve")
 
 
 class Timed(Engine):
