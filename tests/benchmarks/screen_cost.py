@@ -3,7 +3,7 @@
 Both run on the fake NVML in a terminal of 40 x 140, one after the other in the same run, yolomon with a JSONL
 log that grows by 10 lines a second. Targets: CPU at or below nvitop's, at most 3 kB/s, 55 MB, first paint in
 0.5 s (the median of `--starts`), also with a log of 1 GB, 64 GPUs at most four times that; a key answers
-within 50 ms, also while one GPU's calls hang. The modules are compiled beforehand, as an installer compiles them.
+within 50 ms, also while one GPU's calls hang. The modules are compiled beforehand, as installers do.
 
     python -m tests.benchmarks.screen_cost [--seconds 20] [--gpus 8 64] [--only yolomon] [--gigabytes 1]
 """

@@ -2,8 +2,8 @@
 
 A machine with 8 GPUs whose trainer's 8 ranks write records is read every 10 seconds of its own time, as fast
 as this machine can; loader workers come and go, a GPU is lost now and then, the run is restarted each day,
-and the screen is drawn, with another page and another window from time to time. Resident memory is printed for
-each day; it may not grow by more than 3 MiB from the sixth day (all buffers are full then) to the last.
+and the screen is drawn, with another page and another window from time to time. Resident memory is printed
+for each day; it may not grow by more than 3 MiB from the sixth day (all buffers are full then) to the last.
 
     python -m tests.benchmarks.soak [--days 10] [--gpus 8]
 """
