@@ -13,6 +13,7 @@ from rich.text import Text
 from textual import constants
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.events import Key
 from textual.filter import Monochrome, NoColor
 
 from yolomon.lean import settle
@@ -314,6 +315,17 @@ class MonitorApp(App[int]):
         self.redraw()
 
     # ------------------------------------------------------------ typing, theme, commands
+
+    def on_key(self, event: Key) -> None:
+        """While a text is being typed every key goes into it, and none is a command.
+
+        Here, where commands are found as well: a page sees keys before the command that came ahead of them
+        has run, and what was typed quickly after "/" would be lost, or be commands.
+        """
+        if self.entry is not None:
+            event.stop()
+            event.prevent_default()
+            self.type_key(event.key, event.character)
 
     def type_into(self, entry: Entry) -> None:
         """Have the keys go into a line of text."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual.binding import Binding, BindingType
-from textual.events import Key
 from textual.screen import Screen
 
 from yolomon.tui.compositor import SparingCompositor
@@ -39,13 +38,6 @@ class Page(Screen[Any]):
     def draw(self, frame: Frame) -> None:
         """Draw this moment."""
         raise NotImplementedError
-
-    def on_key(self, event: Key) -> None:
-        """While a text is being typed every key goes into it, and none is a command."""
-        if self.monitor.entry is not None:
-            event.stop()
-            event.prevent_default()
-            self.monitor.type_key(event.key, event.character)
 
     def on_resize(self) -> None:
         """Another size: draw for it, once the widgets have it too."""
