@@ -369,6 +369,7 @@ class CurveBlock(Base, frozen=True, kw_only=True):
     count: int = 0  # finite points
     non_finite: int = 0
     ends: bool = False
+    live: bool = False  # of a burst of records that came just now; goes where live points go
 
 
 Item = Header | Telemetry | GpuEvent | SourceStatus | TrainRecord | LogStatus | CurveBlock

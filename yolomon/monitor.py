@@ -21,6 +21,8 @@ from yolomon.model import Finding, Item, Telemetry, TrainRecord
 from yolomon.sources.base import Clock, Source
 
 QUEUE_LIMIT = 20_000
+BEHIND_ITEMS = 128
+BEHIND_FACTOR = 4.0
 _WAIT_FOR_SPACE_SECONDS = 0.05
 
 
@@ -137,10 +139,15 @@ class Monitor:
         return len(self._queue)
 
     def drain(self, budget_seconds: float = 0.02) -> bool:
-        """Move items into history and engine for at most about `budget_seconds`; True if there were any."""
+        """Move items into history and engine for at most about `budget_seconds`; True if there were any.
+
+        With many waiting it takes `BEHIND_FACTOR` times as long, so that it does not fall behind.
+        """
         queue = self._queue
         if not queue:
             return False
+        if len(queue) > BEHIND_ITEMS:
+            budget_seconds *= BEHIND_FACTOR
         until = time.perf_counter() + budget_seconds
         pids: set[int] | None = None
         count = 0

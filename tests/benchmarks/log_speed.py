@@ -1,8 +1,8 @@
 """How fast logs are read: run it by hand, `python tests/benchmarks/log_speed.py [records]`.
 
-Prints one JSON object: the reader's throughput against msgspec's own `decode_lines` on the same file, the opening of
-a log of that many records (3 million: about 1 GB), the lag behind a writer of 20,000 lines/s, and the CPU that a log
-of 1 line/s costs.
+Prints one JSON object: the reader's throughput against msgspec's own `decode_lines` on the same file, the
+opening of a log of that many records (3 million: about 1 GB), the lag behind a writer of 20,000 lines/s, and
+the CPU that a log of 1 line/s costs. `--stream LINES_PER_SECOND SECONDS` measures the lag alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -19,8 +18,10 @@ from queue import Empty, SimpleQueue
 import msgspec
 import psutil
 
+from yolomon.diagnosis.engine import Engine
 from yolomon.history import History
 from yolomon.model import CurveBlock, Item, TrainRecord
+from yolomon.monitor import Monitor
 from yolomon.trainlog.backlog import can_read_fast
 from yolomon.trainlog.source import LogSource
 
@@ -31,8 +32,9 @@ START = 1.7e9
 def line(step: int) -> str:
     wave = (step * 7919) % 1000 / 1000
     return (
-        f'{{"ts": {START + step * 0.1:.4f}, "rank": 0, "pid": 1143, "event": "batch", "epoch": {step // BATCHES + 1}, '
-        f'"epochs": 600, "batch": {step % BATCHES + 1}, "batches": {BATCHES}, "step": {step}, "data_time": 0.0002, '
+        f'{{"ts": {START + step * 0.1:.4f}, "rank": 0, "pid": 1143, "event": "batch", '
+        f'"epoch": {step // BATCHES + 1}, "epochs": 600, "batch": {step % BATCHES + 1}, '
+        f'"batches": {BATCHES}, "step": {step}, "data_time": 0.0002, '
         f'"step_time": {0.1 + wave:.4f}, "images": 32, "train/box_loss": {wave * 3:.6f}, '
         f'"train/cls_loss": {wave * 4:.6f}, "train/dfl_loss": 4.432, "lr/pg0": 1.984722222e-05, '
         f'"mem_allocated": 1538858496, "mem_reserved": 30819745792}}\n'
@@ -113,52 +115,67 @@ def open_here(path: str) -> None:
     )
 
 
-def lag(folder: Path, lines_per_second: int, seconds: float) -> dict[str, float]:
-    """How long after it was written a record arrives in the history."""
-    path = folder / "live.jsonl"
+def write_on(path: str, lines_per_second: int, seconds: float) -> None:
+    """The writer, in a process of its own: says on standard output which step was written when."""
+    step, began = 0, time.time()
+    with open(path, "a", encoding="ascii", buffering=1 << 16) as file:
+        while time.time() - began < seconds:
+            due = int((time.time() - began) * lines_per_second)
+            file.write("".join(line(number) for number in range(step, due)))
+            file.flush()
+            step = due
+            print(step - 1, time.time(), flush=True)
+            time.sleep(0.02)
+
+
+def lag(folder: Path, lines_per_second: int, seconds: float, tick_seconds: float = 0.5) -> dict[str, float]:
+    """How long after it was written a step is in the history, drained as the screen drains it."""
+    path = folder / f"live-{lines_per_second}.jsonl"
     path.write_text("")
-    queue: SimpleQueue[Item] = SimpleQueue()
     source = LogSource([path])
-    source.start(queue.put)
-    history = History()
-    written: list[tuple[int, float]] = []
-    stop = threading.Event()
-
-    def write_on() -> None:
-        step, began = 0, time.perf_counter()
-        with open(path, "a", encoding="ascii", buffering=1 << 16) as file:
-            while not stop.is_set():
-                due = int((time.perf_counter() - began) * lines_per_second)
-                file.write("".join(line(number) for number in range(step, due)))
-                file.flush()
-                step = due
-                written.append((step - 1, time.perf_counter()))
-                stop.wait(0.02)
-
-    writer = threading.Thread(target=write_on)
+    monitor = Monitor([source], Engine())
+    monitor.start()
     time.sleep(0.6)
-    began, cpu = time.perf_counter(), time.process_time()
-    writer.start()
-    worst, at, seen = 0.0, 0, 0
-    while time.perf_counter() - began < seconds:
-        try:
-            item = queue.get(timeout=0.05)
-        except Empty:
-            continue
-        history.add(item)
-        if isinstance(item, TrainRecord) and item.step is not None:
-            seen += 1
-            while at < len(written) and written[at][0] <= item.step:
-                worst = max(worst, time.perf_counter() - written[at][1])
-                at += 1
+    process = psutil.Process()
+    cpu, rss, most_waiting = time.process_time(), [process.memory_info().rss], 0
+    arrived: list[tuple[int, float]] = []
+    slowest = 0.0
+    writer = subprocess.Popen(
+        [sys.executable, __file__, "--write", str(path), str(lines_per_second), str(seconds)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    end = time.time() + seconds + 1.5
+    while time.time() < end:
+        time.sleep(tick_seconds)
+        most_waiting = max(most_waiting, monitor.waiting)
+        began = time.perf_counter()
+        monitor.drain(0.02)
+        slowest = max(slowest, time.perf_counter() - began)
+        rss.append(process.memory_info().rss)
+        if monitor.history.train.step is not None:
+            arrived.append((monitor.history.train.step, time.time()))
     cpu = time.process_time() - cpu
-    stop.set()
-    writer.join()
-    source.stop()
+    told, _ = writer.communicate()
+    written = [(int(step), float(at)) for step, at in (entry.split() for entry in told.splitlines())]
+    lags, place = [], 0
+    for step, at in written:
+        while place < len(arrived) and arrived[place][0] < step:
+            place += 1
+        lags.append(arrived[place][1] - at if place < len(arrived) else float("inf"))
+    loss = monitor.history.train.curves["loss"]
+    status = monitor.history.train.logs[str(path)]
+    monitor.stop()
     return {
-        "lines_per_s": round(seen / seconds),
-        "worst_lag_s": round(worst, 2),
-        "cpu_percent": round(100 * cpu / seconds, 1),
+        "lines_per_s": round((written[-1][0] + 1) / seconds),
+        "worst_lag_s": round(max(lags), 2),
+        "cpu_percent": round(100 * cpu / (seconds + 1.5), 1),
+        "longest_drain_s": round(slowest, 3),
+        "most_items_waiting": most_waiting,
+        "rss_mb_at_start_and_end": [round(rss[0] / 2**20), round(rss[-1] / 2**20)],  # type: ignore[dict-item]
+        "written": written[-1][0] + 1,
+        "counted": status.records,
+        "points_in_loss_curve": sum(loss._count),
     }
 
 
@@ -184,6 +201,13 @@ def main() -> None:
     if sys.argv[1:2] == ["--open"]:
         open_here(sys.argv[2])
         return
+    if sys.argv[1:2] == ["--write"]:
+        write_on(sys.argv[2], int(sys.argv[3]), float(sys.argv[4]))
+        return
+    if sys.argv[1:2] == ["--stream"]:
+        with tempfile.TemporaryDirectory() as name:
+            print(json.dumps(lag(Path(name), int(sys.argv[2]), float(sys.argv[3]))))
+        return
     records = int(sys.argv[1]) if len(sys.argv) > 1 else 3_000_000
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -193,7 +217,7 @@ def main() -> None:
         result = {
             "throughput": throughput(sample),
             "opening": {"records": records, "bytes": big.stat().st_size, **opening(big)},
-            "stream": lag(folder, 20_000, 6.0),
+            "stream": lag(folder, 20_000, 12.0),
             "one_line_per_s": idle(folder),
         }
     print(json.dumps(result, indent=2))

@@ -158,6 +158,10 @@ class TrainHistory:
                     self.curves[name].extend(later)
             return
         name = block.name
+        if block.live:
+            if self._backlog_of.get(name, block.source) == block.source:
+                _put(self.curve(name), block)
+            return
         if self._backlog_of.setdefault(name, block.source) != block.source:
             return  # another log of the run tells the same curve
         if name not in self.curves and len(self.curves) >= CURVES_LIMIT:
@@ -165,13 +169,7 @@ class TrainHistory:
         if name not in self._after:
             self._after[name] = self.curves.get(name, Curve())
             self.curves[name] = Curve()
-        curve = self.curves[name]
-        if block.count:
-            curve.add_block(
-                block.x_first, block.x_last, block.minimum, block.maximum, block.last, block.count
-            )
-        if block.non_finite:
-            curve.add_non_finite(block.x_last, block.non_finite)
+        _put(self.curves[name], block)
 
     @property
     def _has_batches(self) -> bool:
@@ -208,6 +206,13 @@ class TrainHistory:
             for name, value in statistics.items():
                 if step is not None and (name in curves or len(curves) < 12):
                     curves.setdefault(name, Curve(256)).add(step, value)
+
+
+def _put(curve: Curve, block: CurveBlock) -> None:
+    if block.count:
+        curve.add_block(block.x_first, block.x_last, block.minimum, block.maximum, block.last, block.count)
+    if block.non_finite:
+        curve.add_non_finite(block.x_last, block.non_finite)
 
 
 def merge_run(old: RunInfo, new: RunInfo) -> RunInfo:

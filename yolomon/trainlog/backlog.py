@@ -79,6 +79,7 @@ class BacklogReader:
         self._failures = 0
         self._has_words = False
         self._exact = False
+        self.broken_alone = 0  # how many records a chunk whose loss is not finite are told one by one
         self._shortest, self._longest = 1 << 62, -1  # lengths of lines that were found to be of the shape
         self._chunks_until_search = 0
 
@@ -104,10 +105,17 @@ class BacklogReader:
                 whole, rest = rest + data[:cut], data[cut:]
                 yield Block(self._parts(whole, now), offset)
 
+    def share(self, tracker: SegmentTracker, length: EpochLength) -> None:
+        """Go on where another reader of the same log stands, and let it go on where this one will stand."""
+        self.tracker, self._length = tracker, length
+
     def _parts(self, data: bytes, now: float) -> list[TrainRecord | Column]:
         if b"\0" in data:
             data = data.replace(b"\0", b"")
-        lines = data.split(b"\n")
+        return self.parts(data.split(b"\n"), now)
+
+    def parts(self, lines: list[bytes], now: float) -> list[TrainRecord | Column]:
+        """What neighbouring lines hold: records that stand alone, and columns."""
         if self._shape is None:
             self._shape = self._find_shape(lines)
         shape = self._shape
@@ -127,6 +135,9 @@ class BacklogReader:
         if len(regular) != len(lines):
             usual = set(regular)
             others = [place for place in range(len(lines)) if place not in usual and lines[place]]
+        if self.broken_alone and self._has_words:
+            rows = shape.nan_rows(columns)[: self.broken_alone]
+            others = sorted({*others, *(regular[row] for row in rows)})
         return self._together(shape, lines, regular, others, columns, now)
 
     def _regular(self, shape: ColumnShape, lines: list[bytes]) -> list[int]:
@@ -189,7 +200,7 @@ class BacklogReader:
                 if record.kind in ("start", "end", shape.kind):
                     upto = bisect_left(regular, place)
                     parts.extend(self._column(shape, lines, regular, columns, done, upto, now))
-                    done = upto
+                    done = upto + (upto < len(regular) and regular[upto] == place)
                 parts.append(self._placed(record))
         parts.extend(self._column(shape, lines, regular, columns, done, len(regular), now))
         return parts
@@ -280,12 +291,17 @@ def pool(block: Block, builder: CurveBuilder) -> None:
     for part in block.parts:
         if isinstance(part, TrainRecord):
             builder.add(part)
-        elif not part.newest.rank and part.x_first is not None and part.x_last is not None:
-            builder.has_batches = builder.has_batches or part.newest.kind == "batch"
-            for name, low, high, last, count, non_finite in part.points:
-                builder.add_block(
-                    name, part.segment, part.x_first, part.x_last, low, high, last, count, non_finite
-                )
+        else:
+            pool_part(part, builder)
+
+
+def pool_part(part: Column, builder: CurveBuilder) -> None:
+    """Add columns to curves."""
+    if part.newest.rank or part.x_first is None or part.x_last is None:
+        return
+    builder.has_batches = builder.has_batches or part.newest.kind == "batch"
+    for name, low, high, last, count, non_finite in part.points:
+        builder.add_block(name, part.segment, part.x_first, part.x_last, low, high, last, count, non_finite)
 
 
 def can_read_fast(path: str, least_bytes: int) -> BacklogReader | None:

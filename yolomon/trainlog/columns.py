@@ -120,6 +120,13 @@ class ColumnShape:
             return 0
         return sum(max(row) >= NON_FINITE for row in zip(*losses, strict=True))
 
+    def nan_rows(self, columns: Sequence[tuple[Any, ...]]) -> list[int]:
+        """The rows that have a loss which is not finite."""
+        losses = [columns[n] for n in self._losses]
+        if not any(max(column) >= NON_FINITE for column in losses):
+            return []
+        return [place for place, row in enumerate(zip(*losses, strict=True)) if max(row) >= NON_FINITE]
+
 
 def column_shape(parser: JsonParser, body: Body, line: bytes) -> ColumnShape | None:
     """The shape of lines like this one; None where columns cannot stand for its records."""
@@ -164,7 +171,9 @@ def _single(plan: Plan, role: str) -> list[str]:
     return [name for found, name, _ in plan.single if found == role]
 
 
-def _rows(record: TrainRecord, plan: Plan, parser: JsonParser, column: Callable[[str], int | None]) -> list[Row]:
+def _rows(
+    record: TrainRecord, plan: Plan, parser: JsonParser, column: Callable[[str], int | None]
+) -> list[Row]:
     rows = []
     for name, _ in points(record, record.kind == "batch"):
         sources: tuple[str, ...]
@@ -194,9 +203,7 @@ def _rows(record: TrainRecord, plan: Plan, parser: JsonParser, column: Callable[
 
 def _ratios(values: Sequence[float], divisors: Sequence[float]) -> list[float]:
     """The finite quotients of two columns; a divisor that is not above 0 gives none."""
-    return [
-        a / b for a, b in zip(values, divisors, strict=True) if 0 < b < NON_FINITE and 0 < a < NON_FINITE
-    ]
+    return [a / b for a, b in zip(values, divisors, strict=True) if 0 < b < NON_FINITE and 0 < a < NON_FINITE]
 
 
 def _map_factor(parser: JsonParser, names: tuple[str, ...]) -> float:

@@ -66,10 +66,15 @@ class CurveBuilder:
 
     A curve begins with a block a point; each time it has filled `BLOCKS_A_SIZE` blocks, blocks grow twice
     as long.
+
+    Args:
+        source: the log.
+        live_points: the blocks are of records that come now, and hold at most that many points.
     """
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, live_points: int = 0) -> None:
         self._source = source
+        self._live_points = live_points
         self._blocks: dict[str, int] = {}
         self._open: dict[str, _Open] = {}
         self._segment = 0
@@ -113,7 +118,12 @@ class CurveBuilder:
                 return
             block = self._open[name] = _Open(x_first)
         block.add(x_last, low, high, last, count, non_finite)
-        if (block.count + block.non_finite) >> (self._blocks.get(name, 0) // BLOCKS_A_SIZE):
+        held = block.count + block.non_finite
+        if self._live_points:
+            full = held >= self._live_points
+        else:
+            full = bool(held >> (self._blocks.get(name, 0) // BLOCKS_A_SIZE))
+        if full:
             self._close(name)
 
     def _close(self, name: str) -> None:
@@ -132,6 +142,7 @@ class CurveBuilder:
                 last=block.last,
                 count=block.count,
                 non_finite=block.non_finite,
+                live=bool(self._live_points),
             )
         )
 
@@ -144,7 +155,11 @@ class CurveBuilder:
         done, self._done = self._done, []
         return done
 
+    def flush(self) -> list[CurveBlock]:
+        """The blocks so far, also those that are not full."""
+        self._close_all()
+        return self.take()
+
     def finish(self) -> list[CurveBlock]:
         """All the rest, and the mark that the backlog is complete."""
-        self._close_all()
-        return [*self.take(), CurveBlock(ts=0.0, source=self._source, name="", ends=True)]
+        return [*self.flush(), CurveBlock(ts=0.0, source=self._source, name="", ends=True)]

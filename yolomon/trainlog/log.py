@@ -9,6 +9,7 @@ import msgspec
 
 from yolomon.messages import Message, msg
 from yolomon.model import LogStatus, TrainRecord
+from yolomon.trainlog.burst import Condenser, Told
 from yolomon.trainlog.epoch_length import EpochLength
 from yolomon.trainlog.formats.base import BrokenLine, Format, Head, Parser
 from yolomon.trainlog.formats.registry import recognise
@@ -67,12 +68,22 @@ class Log:
         self._seen: dict[int, None] = {}
         self._repeats: set[int] = set()
         self._quiet_since: float | None = None
+        self._clock = 0.0
+        self._condenser: Condenser | None = None  # at work only while `look_live` looks
 
     def close(self) -> None:
         """Give the file back."""
         self.follower.close()
 
     # ------------------------------------------------------------ reading
+
+    def look_live(self, now: float, clock: float, condenser: Condenser) -> list[Told]:
+        """The records since the last look; of a burst the newest, and the curves of the others."""
+        self._condenser, self._clock = condenser, clock
+        try:
+            return self._look(now, clock)
+        finally:
+            self._condenser = None
 
     def look(self, now: float, clock: float | None = None) -> list[TrainRecord]:
         """The records that came since the last look.
@@ -81,15 +92,18 @@ class Log:
             now: UNIX seconds, the arrival of what is new.
             clock: a clock that never jumps, for how long the log has been quiet; `now` unless given.
         """
-        clock = now if clock is None else clock
-        found: list[TrainRecord] = []
+        found = self._look(now, now if clock is None else clock)
+        return [entry for entry in found if isinstance(entry, TrainRecord)]  # no blocks without a condenser
+
+    def _look(self, now: float, clock: float) -> list[Told]:
+        found: list[Told] = []
         grew = False
         for event in self.follower.look(clock):
             if isinstance(event, Restart):
                 found.extend(self._restart(event, now))
             elif isinstance(event, Chunk):
                 grew = True
-                found.extend(self._take(event.data, now))
+                found.extend(self._take_live(event.data, now))
         if grew:
             self.last_growth_ts = now
             self._quiet_since = clock
@@ -119,6 +133,30 @@ class Log:
             found.extend(self._accept(self._parser.finish(now)))
         return found
 
+    def _take_live(self, data: bytes, now: float) -> list[Told]:
+        condenser = self._condenser
+        if condenser is None or self._repeats:
+            return list(self._take(data, now))
+        if self._parser is None or self.format is None or self.format.reads != "lines":
+            return condenser.thinned(self._take(data, now), self._clock)
+        lines = self._lines(data)
+        passing = condenser.allowance.take(len(lines), self._clock)
+        found: list[Told] = []
+        if passing < len(lines):
+            older = condenser.lines(
+                lines[:-passing], now, self.format, self._parser, self.tracker, self._length
+            )
+            if older is None:
+                return condenser.thinned(self._fed(lines, now), self._clock)
+            found.extend(older)
+            self.counts.records += condenser.records
+            self.counts.broken_lines += condenser.broken_lines
+            self.counts.nan_losses += condenser.nan_losses
+            self.counts.last_broken = condenser.last_broken or self.counts.last_broken
+            lines = lines[-passing:]
+        found.extend(self._fed(lines, now))
+        return found
+
     def _take(self, data: bytes, now: float) -> list[TrainRecord]:
         if self.format is None or self._parser is None:
             self._unknown += data
@@ -132,13 +170,20 @@ class Log:
             return []
         if self.format.reads == "bytes":
             return self._accept(self._parser.feed(data, now))
+        return self._fed(self._lines(data), now)
+
+    def _lines(self, data: bytes) -> list[bytes]:
         lines = self._splitter.feed(data)
         if self._splitter.overlong != self._overlong:
             self.counts.broken_lines += self._splitter.overlong - self._overlong
             self.counts.last_broken = BrokenLine("", "longer than 4 MB")
             self._overlong = self._splitter.overlong
+        return lines
+
+    def _fed(self, lines: list[bytes], now: float) -> list[TrainRecord]:
+        assert self._parser is not None
         feed = self._parser.feed
-        found = []
+        found: list[TrainRecord] = []
         for line in lines:
             found.extend(self._accept(feed(line, now)))
         return found

@@ -58,6 +58,11 @@ class RunMerger:
             return self._epoch(record)
         return self._owned(record, exactness(format_name))
 
+    def tells_batches(self, source: str) -> bool:
+        """Whether the batches of rank 0 are taken from this log, or from none yet."""
+        owner = self._owners.get(("batch", 0))
+        return owner is None or owner.source == source
+
     def _owned(self, record: TrainRecord, exact: int) -> TrainRecord | None:
         key = (record.kind, record.rank or 0)
         owner = self._owners.get(key)

@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 
 from yolomon.messages import msg
-from yolomon.model import Item, LogStatus, RunInfo, TrainRecord
+from yolomon.model import CurveBlock, Item, LogStatus, RunInfo, TrainRecord
+from yolomon.trainlog.burst import SAVED_UP, WHOLE_PER_SECOND, Allowance, Condenser, Told
 from yolomon.trainlog.curves import CurveBuilder
 from yolomon.trainlog.log import Log
 from yolomon.trainlog.long_log import LongLog, fill_curves, open_long
@@ -20,7 +21,7 @@ from yolomon.trainlog.settings_files import settings_beside
 Emit = Callable[[Item], None]
 
 BUSY_SECONDS = 0.1  # between looks at a log that grows fast
-CALM_SECONDS = 0.25
+CALM_SECONDS = 0.2
 ABSENT_SECONDS = 0.5  # at a file that is not there
 BUSY_RECORDS = 20
 STATUS_SECONDS = 1.0
@@ -88,10 +89,14 @@ class LogSource:
             for item in items:
                 self._emit(item)
 
-    def tell_records(self, records: Sequence[TrainRecord], format_name: str) -> None:
+    def tell_records(self, records: Sequence[Told], format_name: str) -> None:
         """Emit those records that no other log of the run has told."""
         with self._lock:
             for record in records:
+                if isinstance(record, CurveBlock):
+                    if self._merger.tells_batches(record.source):
+                        self._emit(msgspec.structs.replace(record, ts=self._clock()))
+                    continue
                 merged = self._merger.accept(record, format_name)
                 if merged is not None:
                     self._emit(merged)
@@ -128,11 +133,13 @@ class _Follower:
             if opened is not None:
                 self._fill_later(log, opened, backlog)
             pause = self._pause(log, 0)
+            share = max(0.2, 1 / len(source.paths))
+            condenser = Condenser(self._path, Allowance(WHOLE_PER_SECOND * share, SAVED_UP * share))
             while not source.wait(pause):
                 if self._segment_fix:
                     log.tracker.segment += self._segment_fix
                     self._segment_fix = 0
-                records = log.look(source._clock(), time.monotonic())
+                records = log.look_live(source._clock(), time.monotonic(), condenser)
                 self._tell(log, records)
                 pause = self._pause(log, len(records))
         finally:
@@ -200,13 +207,15 @@ class _Follower:
 
         source._spawn(f"backlog {self._path}", fill)
 
-    def _tell(self, log: Log, records: list[TrainRecord]) -> None:
+    def _tell(self, log: Log, records: Sequence[Told]) -> None:
         if records:
             if self._run is not None:
-                told = records[0].run
-                run = self._run if told is None else _merged(self._run, told)
-                records[0] = msgspec.structs.replace(records[0], run=run)
-                self._run = None
+                records = list(records)
+                first = next((n for n, r in enumerate(records) if isinstance(r, TrainRecord)), None)
+                if first is not None and isinstance(record := records[first], TrainRecord):
+                    run = self._run if record.run is None else _merged(self._run, record.run)
+                    records[first] = msgspec.structs.replace(record, run=run)
+                    self._run = None
             self._source.tell_records(records, log.format.name if log.format else "")
         clock = time.monotonic()
         if self._status is not None and clock - self._status_clock < STATUS_SECONDS:

@@ -47,7 +47,9 @@ FORMATS: tuple[tuple[str, str], ...] = (
 def formats() -> tuple[Format, ...]:
     """All formats, imported."""
     package = __name__.rpartition(".")[0]
-    return tuple(cast("Format", getattr(import_module(f"{package}.{module}"), name)) for module, name in FORMATS)
+    return tuple(
+        cast("Format", getattr(import_module(f"{package}.{module}"), name)) for module, name in FORMATS
+    )
 
 
 def by_name(name: str) -> Format | None:
