@@ -12,12 +12,13 @@ import msgspec
 
 from yolomon.history import Curve, TrainHistory
 from yolomon.messages import Message, msg
-from yolomon.trainlog.discover import logs_of_run
+from yolomon.trainlog.discover import logs_in
 from yolomon.trainlog.log import Log
 
 BYTES_LIMIT = 256 << 20
 SIBLINGS_LIMIT = 64
 ENTRIES_LIMIT = 2000
+SECONDS_LIMIT = 10.0
 
 
 def earlier_runs(log: str) -> list[str]:
@@ -37,7 +38,14 @@ def earlier_runs(log: str) -> list[str]:
     except OSError:
         return []
     found.sort(reverse=True)
-    return [path for _, path in found[:SIBLINGS_LIMIT] if logs_of_run(path)]
+    runs = []
+    until = time.monotonic() + SECONDS_LIMIT
+    for _, path in found[:SIBLINGS_LIMIT]:
+        if time.monotonic() > until:
+            break
+        if logs_in(path):
+            runs.append(path)
+    return runs
 
 
 class EarlierRuns:
@@ -91,7 +99,7 @@ class EarlierRuns:
 
     def _read(self, run: str) -> None:
         stop = self._stop
-        logs = logs_of_run(run)
+        logs = logs_in(run)
         curves, failure = read_curves(logs, stop, self._told)
         if stop.is_set():
             return

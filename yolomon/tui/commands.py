@@ -16,6 +16,9 @@ from yolomon.tui.screens.page import Page
 if TYPE_CHECKING:
     from yolomon.tui.app import MonitorApp
 
+# Only of use as keys.
+_NOT_VERBS = ("commands", "move(", "leaf(", "cursor(", "statistic(", "pan(", "other(")
+
 
 class Verbs(Provider):
     """All that a key does here."""
@@ -35,7 +38,7 @@ class Verbs(Provider):
         found += [(binding, self.app) for binding in own_bindings(type(self.app))]
         seen: set[str] = set()
         for binding, owner in found:
-            if binding.action in seen or binding.action == "commands" or not binding.tooltip:
+            if binding.action in seen or binding.action.startswith(_NOT_VERBS):
                 continue
             seen.add(binding.action)
             about = f"{tr(binding.tooltip)}  ({key_words(binding.key)})"

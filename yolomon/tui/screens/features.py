@@ -84,11 +84,9 @@ class FeaturesPage(ListPage):
                 spans.append((stat_word(frame, name), 10, "title" if name == statistic else "label"))
         spans.append(("", 2, "text"))
         room = width - sum(abs(length) for _, length, _ in spans)
-        change = "  " + frame.tr("epoch") if room >= 30 else ""
-        spans.append(
-            (f"{stat_word(frame, statistic)} {frame.tr('over the run')}", -max(0, room - 22), "title")
-        )
-        spans.append((change, 8, "label"))
+        if room >= 34:
+            about = f"{stat_word(frame, statistic)} {frame.tr('over the run')}"
+            spans += [(about, -(room - 22), "title"), (frame.tr("epoch"), 8, "label")]
         return cells(width, *spans)
 
     def detail(self, frame: Frame, width: int, height: int) -> list[Line]:
@@ -259,7 +257,7 @@ def layer_row(frame: Frame, layer: str, statistic: str, width: int) -> Line:
     left = width - used
     line = cells(width, *spans)
     graph = max(0, left - 22)
-    if graph >= 4:
+    if graph >= 12:
         line += [*spark(frame, curves.get(statistic), graph, verdict)]
         line += cells(8, (change_words(frame, epoch_change(frame, curves.get(statistic))), 8, "dim"))
         left -= graph + 8

@@ -17,7 +17,7 @@ from yolomon.tui.widgets.gpu_card import judgement_of
 from yolomon.tui.widgets.gpu_signals import axis_place, clock_events, entries, signal_lines
 from yolomon.tui.widgets.text_lines import cells, heading, pairs, paragraph
 from yolomon.tui.widgets.time_axis import axis_words
-from yolomon.tui.words import fit, fit_words, percent, plain, size
+from yolomon.tui.words import cells_of, fit, fit_words, percent, plain, size
 
 
 class GpuPage(BodyPage):
@@ -128,11 +128,12 @@ def gpu_lines(frame: Frame, gpu: GpuHistory, count: int, width: int, height: int
 
 def axis_line(frame: Frame, first: int, count: int, width: int) -> Line:
     """The time axis as words below the graphs."""
-    cells_ = [" "] * width
+    text = ""
     for place, word in axis_words(frame, first, count):
-        if all(cell == " " for cell in cells_[max(0, place - 1) : place + len(word) + 1]):
-            cells_[place : place + len(word)] = list(word)
-    return [("".join(cells_)[:width], "dim")]
+        gap = place - cells_of(text)
+        if gap >= (1 if text else 0) and place + cells_of(word) <= width:
+            text += " " * gap + word
+    return [(text, "dim")]
 
 
 def facts(frame: Frame, gpu: GpuHistory, width: int) -> list[Line]:

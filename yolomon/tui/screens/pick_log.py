@@ -10,7 +10,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from yolomon.messages import Message, msg
-from yolomon.trainlog.discover import Candidate, logs_of_run
+from yolomon.trainlog.discover import Candidate, logs_in
 from yolomon.tui.canvas import Line
 from yolomon.tui.entry import Entry
 from yolomon.tui.screens.list_page import ListPage
@@ -98,7 +98,7 @@ class PickLogPage(ListPage):
         """In the thread: a folder stands for the logs of the run in it."""
         try:
             path = Path(text).expanduser()
-            found = [Path(file) for file in logs_of_run(path)] if path.is_dir() else [path]
+            found = [Path(file) for file in logs_in(path)] if path.is_dir() else [path]
             known = bool(found) and found[0].is_file()
         except (OSError, RuntimeError, ValueError):  # no such home, a path with a zero byte
             found, known = [], False

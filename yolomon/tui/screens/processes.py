@@ -86,6 +86,8 @@ class ProcessesPage(ListPage):
                 f"CUDA_VISIBLE_DEVICES={sample.cuda_visible_devices}" if sample.cuda_visible_devices else "",
                 f"{frame.tr('in')} {sample.cwd}" if sample.cwd else "",
             ]
+            if sample.pss_bytes is None and sample.rss_bytes is not None:
+                words.append(frame.tr("* resident memory: shared pages count in every process"))
             lines += paragraph(f" {frame.glyphs.dot} ".join(w for w in words if w), width, "dim")
         return lines
 
