@@ -22,7 +22,7 @@ from yolomon.sources.base import Clock, Source
 
 QUEUE_LIMIT = 20_000
 BEHIND_ITEMS = 128
-BEHIND_FACTOR = 4.0
+BEHIND_FACTOR = 5.0
 _WAIT_FOR_SPACE_SECONDS = 0.05
 
 

@@ -104,6 +104,8 @@ def test_a_calm_log_comes_whole(tmp_path: Path) -> None:
 def test_an_allowance_saves_up_and_always_lets_the_newest_pass() -> None:
     allowance = Allowance(per_second=10.0, saved_up=20.0)
     assert allowance.take(20, 0.0) == 20
-    assert allowance.take(1000, 0.0) == 8
-    assert allowance.take(1000, 1.5) == 15
-    assert allowance.take(1000, 100.0) == 20
+    assert allowance.take(1000, 0.0) == 4
+    assert allowance.take(15, 1.5) == 15
+    assert allowance.take(1000, 100.0) == 4
+    assert allowance.take(21, 100.0) == 4
+    assert allowance.take(20, 100.0) == 20

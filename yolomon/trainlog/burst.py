@@ -3,7 +3,8 @@
 A job that writes thousands of lines a second, or a log that is copied in, must not make the screen fall
 behind or the memory grow. So only so many batch records a second go on whole, always the newest; the others
 go into the curves as blocks of minimum, maximum and last, are counted exactly, and those whose loss is not
-finite are still told one by one, with their step. Other records (epochs, validations, messages) are always told.
+finite are still told one by one, with their step. Other records (epochs, validations, messages) are always
+told.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from yolomon.trainlog.formats.json_records import JsonParser
 from yolomon.trainlog.roles import loss_is_broken
 from yolomon.trainlog.segments import SegmentTracker
 
-WHOLE_PER_SECOND = 400.0  # a screen that draws twice a second takes about 700 batch records beside it
-SAVED_UP = 150.0  # batch records that may come at once after a calm time
-KEPT = 8  # of each piece that was read, whatever the rate: the newest
+WHOLE_PER_SECOND = 200.0  # a screen that draws twice a second takes about 700 batch records beside it
+SAVED_UP = 100.0  # batch records that may come at once after a calm time
+KEPT = 4  # of each piece that was read, whatever the rate: the newest
 BROKEN_ALONE = 8  # of each piece
 POINTS_A_BLOCK = 64
 
@@ -38,16 +39,14 @@ class Allowance:
         self._at: float | None = None
 
     def take(self, wanted: int, clock: float) -> int:
-        """How many of these may pass: all, or the newest few. `clock` in seconds never jumps."""
+        """How many of these may pass: all, or of a burst the newest few. `clock` in seconds never jumps."""
         if self._at is not None:
             self._saved = min(self._most, self._saved + (clock - self._at) * self._per_second)
         self._at = clock
         if wanted <= self._saved:
             self._saved -= wanted
             return wanted
-        passing = min(wanted, max(KEPT, int(self._saved)))
-        self._saved = max(0.0, self._saved - passing)
-        return passing
+        return min(wanted, KEPT)
 
 
 class Condenser:
