@@ -172,14 +172,16 @@ def measure(
         shown.close()
 
 
-def first_paint(command: list[str], environment: dict[str, str], starts: int) -> float | None:
+def first_paint(
+    command: list[str], environment: dict[str, str], starts: int, watch_seconds: float = 2.0
+) -> float | None:
     """The median over that many starts, seconds."""
     found = []
     for _ in range(starts):
         shown = Terminal(command, environment)
         try:
-            shown.read(2.0)
-            found.append(shown.first if shown.first is not None else 2.0)
+            shown.read(watch_seconds)
+            found.append(shown.first if shown.first is not None else watch_seconds)
         finally:
             shown.close()
     return statistics.median(found) if found else None
@@ -260,7 +262,7 @@ def main() -> None:
                 "PYTHONPYCACHEPREFIX": str(Path(folder) / "compiled"),
                 "XDG_STATE_HOME": folder,
             }
-            first_paint([sys.executable, "-m", "yolomon", str(log)], base, 1)  # compiles
+            first_paint([sys.executable, "-m", "yolomon", str(log)], base, 1, 8.0)  # compiles
             yolomon = [sys.executable, "-m", "yolomon", str(log)]
             runs = [
                 ("yolomon", yolomon, scenario, False),
