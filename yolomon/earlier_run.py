@@ -21,7 +21,7 @@ ENTRIES_LIMIT = 2000
 SECONDS_LIMIT = 10.0
 
 
-def earlier_runs(log: str) -> list[str]:
+def earlier_runs(log: str, stop: threading.Event | None = None) -> list[str]:
     """The folders beside a log's own that are runs too, the newest first.
 
     Looks at names and times of one folder; for a thread where it may lie on a network.
@@ -41,7 +41,7 @@ def earlier_runs(log: str) -> list[str]:
     runs = []
     until = time.monotonic() + SECONDS_LIMIT
     for _, path in found[:SIBLINGS_LIMIT]:
-        if time.monotonic() > until:
+        if time.monotonic() > until or (stop is not None and stop.is_set()):
             break
         if logs_in(path):
             runs.append(path)
@@ -70,13 +70,13 @@ class EarlierRuns:
 
     def look(self, log: str) -> None:
         """Find the runs beside that of `log`."""
-        self._begin(lambda: self._look(log))
+        self._begin(lambda stop: self._look(log, stop))
 
     def read(self, run: str) -> None:
         """Read the curves of one of them."""
         self.chosen, self.curves, self.failure = run, {}, None
         self.progress_percent = 0.0
-        self._begin(lambda: self._read(run))
+        self._begin(lambda stop: self._read(run, stop))
 
     def stop(self) -> None:
         """Stop what is under way; what was read so far is not shown."""
@@ -88,27 +88,26 @@ class EarlierRuns:
         self.stop()
         self.chosen, self.curves, self.failure = None, {}, None
 
-    def _begin(self, work: Callable[[], None]) -> None:
-        self._stop.set()  # the thread before this one ends by itself
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=work, name="yolomon-earlier-run", daemon=True)
+    def _begin(self, work: Callable[[threading.Event], None]) -> None:
+        self._stop.set()  # the thread before this one ends by itself, and tells nothing more
+        stop = self._stop = threading.Event()
+        self._thread = threading.Thread(target=lambda: work(stop), name="yolomon-earlier-run", daemon=True)
         self._thread.start()
 
-    def _look(self, log: str) -> None:
-        self.runs = tuple(earlier_runs(log))
+    def _look(self, log: str, stop: threading.Event) -> None:
+        runs = tuple(earlier_runs(log, stop))
+        if not stop.is_set():
+            self.runs = runs
 
-    def _read(self, run: str) -> None:
-        stop = self._stop
-        logs = logs_in(run)
-        curves, failure = read_curves(logs, stop, self._told)
-        if stop.is_set():
-            return
-        self.curves, self.failure = curves, failure
-        self.progress_percent = None
+    def _read(self, run: str, stop: threading.Event) -> None:
+        def told(percent: float) -> None:
+            if not stop.is_set():
+                self.progress_percent = percent
 
-    def _told(self, percent: float) -> None:
-        if not self._stop.is_set():
-            self.progress_percent = percent
+        curves, failure = read_curves(logs_in(run), stop, told)
+        if not stop.is_set():
+            self.curves, self.failure = curves, failure
+            self.progress_percent = None
 
 
 def read_curves(

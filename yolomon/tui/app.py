@@ -385,7 +385,8 @@ class MonitorApp(App[int]):
         """Show the logs that were found."""
         from yolomon.tui.screens.pick_log import PickLogPage
 
-        self.push_screen(PickLogPage())
+        if not isinstance(self.screen, PickLogPage):
+            self.push_screen(PickLogPage())
 
     def action_repaint(self) -> None:
         """Paint everything anew, e.g. after a reattach garbled the screen."""

@@ -21,6 +21,9 @@ from yolomon.tui.widgets.onset_graphs import onset_lines
 from yolomon.tui.widgets.text_lines import heading, pairs, paragraph
 from yolomon.tui.words import plain
 
+# The finding itself shows its severity, its target and its graphs.
+_SAID_ABOVE = frozenset({"Severity and target", "Signals", "Hidden while one of these explains it"})
+
 
 class ExplainPage(BodyPage):
     """The explanation of one finding; Escape leads back."""
@@ -76,7 +79,7 @@ def explanation(
         lines += [[], heading(frame, tr("It explains, and hides"), width)]
         lines += paragraph(", ".join(code_words(frame, code) for code in finding.related), width)
     if finding.code in CATALOG:
-        told = sections(finding.code, thresholds)
+        told = [s for s in sections(finding.code, thresholds) if s.heading.template not in _SAID_ABOVE]
         first = [told[0], *(section for section in told if section.ordered)]  # what to do before the details
         for section in [*first, *(section for section in told if section not in first)]:
             lines += section_lines(frame, section, width)

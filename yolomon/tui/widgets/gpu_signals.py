@@ -79,7 +79,7 @@ def entries(frame: Frame, gpu: GpuHistory) -> tuple[list[Entry], list[str]]:
     start, end = frame.end_ts - frame.window_seconds, frame.end_ts
 
     def add(table: Table, column: str, style: Style, tail: str = "", tail_ink: str = "dim") -> None:
-        if table.pooled(column, start, end + 1, 1)[0] is None:
+        if not _was_read(frame, table, column, start, end):
             missing.append(word_of(tr, column))
         else:
             found.append(Entry(word_of(tr, column), table, column, style, tail, tail_ink))
@@ -130,6 +130,14 @@ def entries(frame: Frame, gpu: GpuHistory) -> tuple[list[Entry], list[str]]:
                    "nvlink_tx_kib_per_second", "nvlink_rx_kib_per_second"):  # fmt: skip
         add(slow, column, flow(column))
     return found, missing
+
+
+def _was_read(frame: Frame, table: Table, column: str, start: float, end: float) -> bool:
+    """Whether a signal has a value in the window; cheap while the newest data is looked at."""
+    newest = table.latest(column)
+    if frame.live:
+        return newest is not None and newest[0] >= start
+    return table.pooled(column, start, end + 1, 1)[0] is not None
 
 
 def round_scale(table: Table, column: str, start: float, end: float) -> float:
