@@ -79,7 +79,7 @@ def watch(logs: tuple[str, ...], once: bool, as_json: bool, tee: str | None, **o
     if once:
         from yolomon.commands import reading
 
-        sys.exit(reading.print_once(logs, loaded.settings, tr, as_json=as_json))
+        sys.exit(reading.print_once(logs, loaded.settings, tr, as_json=as_json, tee=tee))
     _need_terminal(tr)
 
     def session() -> Any:
@@ -87,7 +87,11 @@ def watch(logs: tuple[str, ...], once: bool, as_json: bool, tee: str | None, **o
 
         return live.attach(logs, loaded.settings, tee=Path(tee) if tee else None)
 
-    _show(session, loaded, tr)
+    try:
+        _show(session, loaded, tr)
+    finally:
+        if logs == ("-",):
+            _pass_on(tee, tr)
 
 
 @cli.command()
@@ -271,6 +275,22 @@ def _need_terminal(tr: Translate) -> None:
             tr("TERM={term} cannot place text on the screen. Set TERM=xterm-256color, or use yolomon --once.",
                term=os.environ.get("TERM", "") or '""')
         )  # fmt: skip
+
+
+def _pass_on(tee: str | None, tr: Translate) -> None:
+    """The screen was left, the training goes on: somebody has to read its pipe."""
+    from yolomon.trainlog import stream
+
+    if stream.has_ended():
+        return
+    where = tr("the terminal") if tee is None else tee
+    click.echo(
+        tr("The training goes on; its output is passed on to {where}. Ctrl-C ends it.", where=where), err=True
+    )
+    try:
+        stream.pass_on(tee=tee)
+    except OSError as error:
+        click.echo(tr("The log cannot be passed on: {reason}", reason=error.strerror or str(error)), err=True)
 
 
 def _show(session: Any, loaded: LoadedSettings, tr: Translate, *, demo: bool = False) -> None:

@@ -25,9 +25,11 @@ ROOT = Path(__file__).resolve().parents[2]
 class Terminal:
     """A program on a pty of its own."""
 
-    def __init__(self, *arguments: str, ignore_hangup: bool = False) -> None:
+    def __init__(self, *arguments: str, ignore_hangup: bool = False, piped: int | None = None) -> None:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
+            if piped is not None:
+                os.dup2(piped, 0)
             if ignore_hangup:
                 signal.signal(signal.SIGHUP, signal.SIG_IGN)
             os.chdir(ROOT)
@@ -94,6 +96,24 @@ def test_quits_by_key_and_gives_the_terminal_back(terminal: Terminal) -> None:
     assert terminal.ended_within(5)
     assert b"\x1b[?1049l" in terminal.read and b"\x1b[?25h" in terminal.read
     assert b"\x1b[?1000l" in terminal.read  # no mouse reports for the shell
+
+
+def test_keys_come_from_the_terminal_while_a_log_is_piped_in() -> None:
+    reads, writes = os.pipe()
+    shown = Terminal(piped=reads)
+    try:
+        os.write(writes, b"qqqq the log's own bytes are no keys\n")
+        assert shown.until(b"GPU 0")
+        time.sleep(0.5)
+        assert not shown.ended_within(0.5)
+        shown.send(b"q")
+        assert shown.ended_within(5)
+        assert select.select([reads], [], [], 0)[0]  # the screen took nothing out of the pipe
+        assert os.read(reads, 4) == b"qqqq"
+    finally:
+        shown.close()
+        os.close(reads)
+        os.close(writes)
 
 
 def test_legacy_mouse_bytes_do_no_harm(terminal: Terminal) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -155,9 +156,11 @@ ONCE_SECONDS = 3.0
 """At most this long is waited for the first readings."""
 
 
-def print_once(logs: Sequence[str], settings: Settings, tr: Translate, *, as_json: bool) -> int:
+def print_once(
+    logs: Sequence[str], settings: Settings, tr: Translate, *, as_json: bool, tee: str | None = None
+) -> int:
     """Read everything once and print it. Returns the exit status: 2 where no named log could be read."""
-    session = live.attach(logs, settings)
+    session = live.attach(logs, settings, tee=None if tee is None else Path(tee))
     session.start()
     try:
         until = time.monotonic() + ONCE_SECONDS

@@ -105,3 +105,28 @@ class StreamSource:
             os.close(tee)
             return None
         return tee
+
+
+def pass_on(descriptor: int = 0, tee: str | None = None) -> None:
+    """Go on reading a pipe to its end, into the file, or onto the terminal without one.
+
+    A trainer that writes into a pipe nobody reads is ended by it (SIGPIPE) or waits for ever.
+    """
+    target = (
+        None if tee is None else os.open(tee, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    )
+    try:
+        while data := os.read(descriptor, READ_BYTES):
+            while data:
+                data = data[os.write(1 if target is None else target, data) :]
+    finally:
+        if target is not None:
+            os.close(target)
+
+
+def has_ended(descriptor: int = 0) -> bool:
+    """Whether the writer of a pipe is gone and nothing is left to read."""
+    poller = select.poll()
+    poller.register(descriptor, select.POLLIN)
+    ready = poller.poll(0)
+    return bool(ready) and not ready[0][1] & select.POLLIN

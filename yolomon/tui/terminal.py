@@ -4,6 +4,8 @@
   (Textualize/textual#6668, #4376); here they are replaced.
 - A terminal that is gone (end of file, EIO, hang-up) ends the program; Textual's driver would spin on it when
   SIGHUP is ignored, as under nohup.
+- With a log piped in (`train | yolomon -`) the keys are read from the terminal itself; Textual's driver would
+  read them from the pipe, and take the log's bytes for keys.
 - Only clicks and the wheel are asked for: reports of every mouse move cost a slow line much and show nothing.
 """
 
@@ -41,6 +43,9 @@ class TerminalDriver(LinuxDriver):
         size: tuple[int, int] | None = None,
     ) -> None:
         super().__init__(app, debug=debug, mouse=mouse, size=size)
+        if not os.isatty(self.fileno):
+            self.fileno = keyboard()
+            self.input_tty = True
         self._loop_of_app: asyncio.AbstractEventLoop | None = None
         self._gone = threading.Event()
         self._wake_read, self._wake_write = os.pipe()
@@ -120,7 +125,7 @@ class TerminalDriver(LinuxDriver):
         decode = getincrementaldecoder("utf-8")(errors="replace").decode
         parser = XTermParser(self._debug)
         timeout: float | None = None
-        with selectors.DefaultSelector() as selector:
+        with selectors.SelectSelector() as selector:  # macOS's kqueue knows no /dev/tty
             selector.register(self.fileno, selectors.EVENT_READ)
             selector.register(self._wake_read, selectors.EVENT_READ)
             while not self.exit_event.is_set():
@@ -143,6 +148,14 @@ class TerminalDriver(LinuxDriver):
                     timeout = None
                 for event in parser.tick():
                     self.process_message(event)
+
+
+def keyboard() -> int:
+    """Reads the terminal's keys where standard input is a pipe; open until the process ends."""
+    try:
+        return os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:  # no controlling terminal (setsid, some containers): the one that is drawn on
+        return 2 if os.isatty(2) else 1
 
 
 def unusable(environment: dict[str, str] | None = None) -> str | None:
