@@ -33,4 +33,5 @@ class Aging(StoredFeed):
 
 if __name__ == "__main__":
     kind = Boom if sys.argv[1:] == ["fail"] else MonitorApp
-    kind(Aging(), Settings(), translator("en")).run()
+    app = kind(Aging(), Settings(), translator("en"))
+    sys.exit(app.run() or app.return_code)
