@@ -163,13 +163,14 @@ class MonitorApp(App[int]):
             self.redraw()
 
     def _machine_ts(self) -> float | None:
-        """The time of the newest reading of the machine: records alone do not make more frames."""
+        """The time of the GPUs' newest reading, else the host's: these make frames.
+
+        Host and records come at other moments; they are drawn with the GPUs, once an interval, or after a
+        second without them.
+        """
         history = self.feed.engine.history
-        newest = history.host.sample_ts
-        for gpu in history.gpus.values():
-            if gpu.sample_ts is not None and (newest is None or gpu.sample_ts > newest):
-                newest = gpu.sample_ts
-        return newest
+        read = [gpu.sample_ts for gpu in history.gpus.values() if gpu.sample_ts is not None]
+        return max(read) if read else history.host.sample_ts
 
     def frame(self) -> Frame:
         """This moment."""
