@@ -18,7 +18,6 @@ from tests.tui.test_pages import lines_of, press, screen
 FOLDER = Path(__file__).parent / "pictures"
 PICTURES = {
     "findings-80x24": ("6", (80, 24), "en"),
-    "gpu-120x30": ("2", (120, 30), "en"),
     "processes-100x24": ("3", (100, 24), "en"),
     "features-100x24": ("5", (100, 24), "en"),
 }

@@ -128,11 +128,14 @@ def gpu_lines(frame: Frame, gpu: GpuHistory, count: int, width: int, height: int
 
 def axis_line(frame: Frame, first: int, count: int, width: int) -> Line:
     """The time axis as words below the graphs."""
+    taken: list[tuple[int, str]] = []
+    for place, word in axis_words(frame, first, count):  # the first ones matter most
+        end = place + cells_of(word)
+        if end <= width and all(end < at or place > at + cells_of(other) for at, other in taken):
+            taken.append((place, word))
     text = ""
-    for place, word in axis_words(frame, first, count):
-        gap = place - cells_of(text)
-        if gap >= (1 if text else 0) and place + cells_of(word) <= width:
-            text += " " * gap + word
+    for place, word in sorted(taken):
+        text += " " * (place - cells_of(text)) + word
     return [(text, "dim")]
 
 
