@@ -26,7 +26,7 @@ from yolomon.trainlog.lines import LINE_LIMIT
 from yolomon.trainlog.roles import loss_is_broken
 from yolomon.trainlog.segments import SegmentTracker
 
-CHUNK_BYTES = 1 << 18
+CHUNK_BYTES = 1 << 17  # larger ones cost more: their rows set off the garbage collector
 HEAD_BYTES = 1 << 16
 FAILURES_LIMIT = 16  # chunks in a row that do not fit the shape before another one is looked for
 
@@ -112,7 +112,27 @@ class BacklogReader:
     def _parts(self, data: bytes, now: float) -> list[TrainRecord | Column]:
         if b"\0" in data:
             data = data.replace(b"\0", b"")
+        columns = self._all_regular(data)
+        if columns is not None and self._shape is not None:
+            first, last = data[: data.index(b"\n")], data[data.rindex(b"\n", 0, -1) + 1 : -1]
+            column = self._column(self._shape, first, last, columns, 0, len(columns[0]), now)
+            if column is not None:
+                return [column]
         return self.parts(data.split(b"\n"), now)
+
+    def _all_regular(self, data: bytes) -> list[tuple[Any, ...]] | None:
+        """The columns where all lines are of the usual shape, which is found without taking them apart."""
+        shape = self._shape
+        if shape is None or self._has_words or not data.endswith(b"\n"):
+            return None
+        count = data.count(b"\n")
+        if count < 3 or data.count(KEY_MARK) != count * shape.key_marks:
+            return None
+        try:
+            columns = shape.columns(data)
+        except (msgspec.MsgspecError, UnicodeDecodeError, ValueError):
+            return None
+        return columns if len(columns[0]) == count else None
 
     def parts(self, lines: list[bytes], now: float) -> list[TrainRecord | Column]:
         """What neighbouring lines hold: records that stand alone, and columns."""
@@ -199,13 +219,13 @@ class BacklogReader:
                 # Where a segment may begin, or counters of one kind go on, what came before is closed first.
                 if record.kind in ("start", "end", shape.kind):
                     upto = bisect_left(regular, place)
-                    parts.extend(self._column(shape, lines, regular, columns, done, upto, now))
+                    parts.extend(self._columns(shape, lines, regular, columns, done, upto, now))
                     done = upto + (upto < len(regular) and regular[upto] == place)
                 parts.append(self._placed(record))
-        parts.extend(self._column(shape, lines, regular, columns, done, len(regular), now))
+        parts.extend(self._columns(shape, lines, regular, columns, done, len(regular), now))
         return parts
 
-    def _column(
+    def _columns(
         self,
         shape: ColumnShape,
         lines: list[bytes],
@@ -215,28 +235,45 @@ class BacklogReader:
         last: int,
         now: float,
     ) -> list[TrainRecord | Column]:
-        if last - first < 3 or not shape.rises(columns, first, last):
-            return self._singly([lines[place] for place in regular[first:last]], now)
-        ends = [*self._records(lines[regular[first]], now), *self._records(lines[regular[last - 1]], now)]
+        if last - first >= 3:
+            found = self._column(
+                shape, lines[regular[first]], lines[regular[last - 1]], columns, first, last, now
+            )
+            if found is not None:
+                return [found]
+        return self._singly([lines[place] for place in regular[first:last]], now)
+
+    def _column(
+        self,
+        shape: ColumnShape,
+        first_line: bytes,
+        last_line: bytes,
+        columns: list[tuple[Any, ...]],
+        first: int,
+        last: int,
+        now: float,
+    ) -> Column | None:
+        """Rows `first` to `last` (exclusive) as one; None where a run may end among them."""
+        if not shape.rises(columns, first, last):
+            return None
+        ends = [*self._records(first_line, now), *self._records(last_line, now)]
         if len(ends) != 2:
-            return self._singly([lines[place] for place in regular[first:last]], now)
+            return None
         oldest, newest = self._filled(ends[0]), self._filled(ends[1])
         count = last - first
         nan_losses = shape.nan_losses(columns, first, last)
         self.records += count
         self.nan_losses += nan_losses
-        return [
-            Column(
-                segment=newest.segment,
-                count=count,
-                first_epoch=oldest.epoch,
-                newest=newest,
-                x_first=progress(oldest),
-                x_last=progress(newest),
-                points=shape.points(columns, first, last),
-                nan_losses=nan_losses,
-            )
-        ]
+        return Column(
+            segment=newest.segment,
+            count=count,
+            first_epoch=oldest.epoch,
+            newest=newest,
+            x_first=progress(oldest),
+            x_last=progress(newest),
+            points=shape.points(columns, first, last),
+            nan_losses=nan_losses,
+        )
 
     def _singly(self, lines: list[bytes], now: float) -> list[TrainRecord | Column]:
         return [self._placed(record) for line in lines if line for record in self._records(line, now)]

@@ -55,7 +55,7 @@ class Condenser:
     def __init__(self, path: str, allowance: Allowance | None = None) -> None:
         self._path = path
         self.allowance = Allowance() if allowance is None else allowance
-        self._builder = CurveBuilder(path, POINTS_A_BLOCK)
+        self._builder = CurveBuilder(path, POINTS_A_BLOCK, live=True)
         self._builder.has_batches = True
         self._reader: BacklogReader | None = None
         self.records = 0

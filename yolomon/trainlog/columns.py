@@ -1,13 +1,14 @@
 """Many JSON lines of one shape at once: only the fields that are needed are decoded, column by column.
 
-msgspec decodes into a struct made for the shape and skips all other fields without building them. Non-finite words,
-which strict JSON has not, are replaced by the greatest double before and told apart afterwards.
+msgspec decodes into a struct made for the shape and skips all other fields without building them. Non-finite
+words, which strict JSON has not, are replaced by the greatest double before and told apart afterwards.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from operator import add
 from typing import Any, Literal
 
 import msgspec
@@ -89,15 +90,12 @@ class ColumnShape:
         """What rows `first` to `last` (exclusive) amount to, a curve each."""
         found = []
         for row in self._rows:
-            values: Sequence[float]
+            values: Sequence[float] = columns[row.columns[0]][first:last]
             if row.divisor is not None:
-                values = _ratios(columns[row.columns[0]][first:last], columns[row.divisor][first:last])
-                if not values:
-                    continue
-            elif len(row.columns) == 1:
-                values = columns[row.columns[0]][first:last]
-            else:
-                values = list(map(sum, zip(*(columns[n][first:last] for n in row.columns), strict=True)))
+                found.extend(_ratio_points(row, values, columns[row.divisor][first:last]))
+                continue
+            for column in row.columns[1:]:
+                values = list(map(add, values, columns[column][first:last]))
             finite = len(values)
             high, low = max(values), min(values)
             if high >= NON_FINITE or (row.is_map and low < 0):
@@ -201,9 +199,15 @@ def _rows(
     return rows
 
 
-def _ratios(values: Sequence[float], divisors: Sequence[float]) -> list[float]:
-    """The finite quotients of two columns; a divisor that is not above 0 gives none."""
-    return [a / b for a, b in zip(values, divisors, strict=True) if 0 < b < NON_FINITE and 0 < a < NON_FINITE]
+def _ratio_points(row: Row, values: Sequence[float], divisors: Sequence[float]) -> list[Points]:
+    """What the finite quotients of two columns amount to; a divisor that is not above 0 gives none."""
+    least, most = min(divisors), max(divisors)
+    if least > 0 and most < NON_FINITE and min(values) == (value := max(values)) < NON_FINITE:
+        return [(row.name, value / most, value / least, value / divisors[-1], len(values), 0)]
+    ratios = [
+        a / b for a, b in zip(values, divisors, strict=True) if 0 < b < NON_FINITE and 0 < a < NON_FINITE
+    ]
+    return [(row.name, min(ratios), max(ratios), ratios[-1], len(ratios), 0)] if ratios else []
 
 
 def _map_factor(parser: JsonParser, names: tuple[str, ...]) -> float:

@@ -69,12 +69,14 @@ class CurveBuilder:
 
     Args:
         source: the log.
-        live_points: the blocks are of records that come now, and hold at most that many points.
+        points_a_block: how many points a block holds from the start, where it is known how many will come.
+        live: the blocks are of records that come now.
     """
 
-    def __init__(self, source: str, live_points: int = 0) -> None:
+    def __init__(self, source: str, points_a_block: int = 0, *, live: bool = False) -> None:
         self._source = source
-        self._live_points = live_points
+        self._points_a_block = points_a_block
+        self._live = live
         self._blocks: dict[str, int] = {}
         self._open: dict[str, _Open] = {}
         self._segment = 0
@@ -119,8 +121,8 @@ class CurveBuilder:
             block = self._open[name] = _Open(x_first)
         block.add(x_last, low, high, last, count, non_finite)
         held = block.count + block.non_finite
-        if self._live_points:
-            full = held >= self._live_points
+        if self._points_a_block:
+            full = held >= self._points_a_block
         else:
             full = bool(held >> (self._blocks.get(name, 0) // BLOCKS_A_SIZE))
         if full:
@@ -142,7 +144,7 @@ class CurveBuilder:
                 last=block.last,
                 count=block.count,
                 non_finite=block.non_finite,
-                live=bool(self._live_points),
+                live=self._live,
             )
         )
 

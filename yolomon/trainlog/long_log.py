@@ -20,7 +20,9 @@ LONG_BYTES = 4 << 20
 TAIL_BYTES = 1 << 18
 SAMPLES = 64  # places that are looked at to guess how many runs lie before the newest records
 SAMPLE_BYTES = 8192
-YIELD_SECONDS = 0.0003  # after each chunk, so that the screen's thread gets its turn
+BLOCKS_A_CURVE = 2000  # the screen shows up to 1024 buckets
+CHUNKS_A_TURN = 8
+YIELD_SECONDS = 0.0003  # after every few chunks, so that the screen's thread gets its turn
 
 
 class LongLog(msgspec.Struct):
@@ -33,7 +35,7 @@ class LongLog(msgspec.Struct):
 
 
 def open_long(path: str, now: float) -> LongLog | None:
-    """Open a log of JSON lines that is longer than `LONG_BYTES`; None where it is shorter or another format."""
+    """Open a log of JSON lines longer than `LONG_BYTES`; None where it is shorter or another format."""
     reader = can_read_fast(path, LONG_BYTES)
     if reader is None:
         return None
@@ -91,9 +93,12 @@ def fill_curves(
         stopped: asked after each chunk.
         told: is told the percentage, about once a percent.
     """
-    builder = CurveBuilder(reader.path)
+    builder: CurveBuilder | None = None
     percent = 0
-    for block in reader.blocks(now):
+    for number, block in enumerate(reader.blocks(now)):
+        if builder is None:
+            records = reader.records * reader.end / max(1, block.offset)
+            builder = CurveBuilder(reader.path, max(1, int(records / BLOCKS_A_CURVE)))
         pool(block, builder)
         yield from builder.take()
         if stopped():
@@ -101,7 +106,9 @@ def fill_curves(
         if told is not None and block.offset * 100 // max(1, reader.end) > percent:
             percent = block.offset * 100 // max(1, reader.end)
             told(float(percent))
-        time.sleep(YIELD_SECONDS)
+        if number % CHUNKS_A_TURN == 0:
+            time.sleep(YIELD_SECONDS)
+    builder = builder or CurveBuilder(reader.path)
     for record in newest:
         builder.add(record)
     yield from builder.finish()
