@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from textual._styles_cache import StylesCache
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
@@ -34,6 +35,12 @@ class Page(Screen[Any]):
     def monitor(self) -> MonitorApp:
         """The application, as what it is."""
         return cast("MonitorApp", self.app)
+
+    def on_unmount(self) -> None:
+        """Let go of what was drawn: Textual's cache of borders keeps the last 1024 widgets, 30 kB each."""
+        forget = getattr(StylesCache.get_inner_outer, "cache_clear", None)
+        if forget is not None:
+            forget()
 
     def draw(self, frame: Frame) -> None:
         """Draw this moment."""
