@@ -62,6 +62,11 @@ class RankPhases:
         """The phase that lasts."""
         return self.intervals[-1] if self.intervals else None
 
+    @property
+    def tells_phases(self) -> bool:
+        """Whether more than epoch rows is told (results.csv has no other): steps, or where an epoch begins."""
+        return self._epoch_events or self.batches > 0 or self.last_batch_ts is not None
+
     def typical_gap(self) -> float | None:
         """Median seconds between two batch records; None before there are three gaps."""
         if self._gaps_median[0] != self.batches:

@@ -112,11 +112,16 @@ class TimeSplit:
 
     def ranks(self) -> list[int]:
         """The ranks whose time is known."""
-        return sorted(self._ranks)
+        return sorted(number for number in self._ranks if self._known(number) is not None)
+
+    def _known(self, number: int) -> _Rank | None:
+        """A rank whose log tells more than epoch rows: from those alone no part of the time can be told."""
+        phases = self._phases.ranks.get(number)
+        return self._ranks.get(number) if phases is None or phases.tells_phases else None
 
     def whole(self, rank: int, now_ts: float) -> Split | None:
         """The whole run up to now."""
-        known = self._ranks.get(rank)
+        known = self._known(rank)
         if known is None:
             return None
         sums = dict(known.total)
@@ -126,7 +131,7 @@ class TimeSplit:
 
     def recent(self, rank: int, now_ts: float, last_seconds: float) -> Split | None:
         """About the last `last_seconds` (whole slots of 15 s), up to now."""
-        known = self._ranks.get(rank)
+        known = self._known(rank)
         if known is None:
             return None
         sums = dict.fromkeys(CATEGORIES, 0.0)
@@ -144,7 +149,7 @@ class TimeSplit:
 
     def epochs(self, rank: int) -> list[Split]:
         """Each epoch of the newest 512, oldest first; the last one may not be complete."""
-        known = self._ranks.get(rank)
+        known = self._known(rank)
         if known is None:
             return []
         return [

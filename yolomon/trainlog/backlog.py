@@ -125,14 +125,12 @@ class BacklogReader:
         shape = self._shape
         if shape is None or self._has_words or not data.endswith(b"\n"):
             return None
-        count = data.count(b"\n")
-        if count < 3 or data.count(KEY_MARK) != count * shape.key_marks:
-            return None
         try:
             columns = shape.columns(data)
         except (msgspec.MsgspecError, UnicodeDecodeError, ValueError):
             return None
-        return columns if len(columns[0]) == count else None
+        count = len(columns[0]) if columns else 0
+        return columns if count >= 3 and data.count(KEY_MARK) == count * shape.key_marks else None
 
     def parts(self, lines: list[bytes], now: float) -> list[TrainRecord | Column]:
         """What neighbouring lines hold: records that stand alone, and columns."""
