@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from math import nan
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tui.picture import frame_of, parts, picture, text_of, too_wide
-from tests.tui.recordings import StoredFeed, run, slow_rank
+from tests.tui.recordings import START, StoredFeed, batch, run, slow_rank
+from tests.tui.states import STATES
 from yolomon.messages import english, translator
 from yolomon.tui import glyphs
 from yolomon.tui.layout import Plan, Rect, grow, heat_cells, plan
-from yolomon.tui.view import View
+from yolomon.tui.signals import graph
+from yolomon.tui.view import Frame, View
+from yolomon.tui.widgets.gpu_panel import moment_at
 
 SIZES = [(240, 70), (140, 40), (120, 30), (100, 24), (80, 24), (60, 15), (40, 10), (50, 60), (200, 12)]
 GPUS = [0, 1, 2, 4, 8, 16, 64]
@@ -133,3 +138,56 @@ def test_waiting_is_drawn_unlike_work() -> None:
     gpu0 = next(line for name, line in picture(frame, 80, 24) if name == "gpus" and "100 %" in line)
     assert "░" in gpu0.split("┃")[1] and "░" not in gpu0.split("┃")[0]
     assert english("waits") in gpu0
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("style", ["blocks", "braille", "ascii"])
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_in_every_state_every_number_is_whole(width: int, height: int, style: str, state: str) -> None:
+    frame = frame_in(state, style)
+    assert too_wide(frame, width, height) == []
+    for name, line in picture(frame, width, height):
+        assert not re.search(r"\d…|…\d", line), (name, line)
+
+
+@lru_cache
+def frame_in(state: str, style: str) -> Frame:
+    make, later, _ = STATES[state]
+    feed = make()
+    return frame_of(feed, now_ts=max(feed.clock(), START) + later, glyphs=glyphs.choose(style))
+
+
+@pytest.mark.parametrize("seconds", [61, 100, 130, 200])
+def test_a_young_run_fills_two_thirds_of_its_graphs(seconds: int) -> None:
+    frame = frame_of(StoredFeed(run(1, seconds)), view=View(window_seconds=300.0))
+    row = graph(frame, frame.history.by_index()[0], "memory", 60)[0]
+    assert sum(sign == " " for sign, _ in row) <= 21
+
+
+def test_a_window_that_is_filled_is_the_chosen_one() -> None:
+    assert frame_of(StoredFeed(run(1, 130)), view=View(window_seconds=120.0)).window_seconds == 120.0
+
+
+def test_another_rank_is_shown_only_where_it_says_something_else() -> None:
+    items = run(2, 30)
+    same, odd = batch(29.5, 2, 6), batch(30.5, 2, 7, losses={"train/box_loss": nan})
+    items += [msgspec.structs.replace(record, rank=1) for record in (same, odd)]
+    shown = [line for name, line in picture(frame_of(StoredFeed(items)), 140, 40) if name == "trainer"]
+    assert ["NaN" in line for line in shown if "rank 1" in line] == [True]
+
+
+def test_epochs_are_marked_behind_the_graphs_and_named_on_the_axis() -> None:
+    lines = [line for name, line in picture(frame_in("epochs", "blocks"), 140, 40) if name == "gpus"]
+    named = next(line for line in lines if "┊ep " in line)
+    column = named.index("┊")
+    assert sum(line[column] == "┊" for line in lines if "memory" in line) == 1
+
+
+@pytest.mark.parametrize("size", [(140, 40), (80, 24), (40, 10)])
+def test_a_click_on_a_graph_is_a_moment(size: tuple[int, int]) -> None:
+    frame = frame_of(feed_of(2))
+    layout = plan(*size, 2)
+    line = next(line for name, line in picture(frame, *size) if name == "gpus" and "┃" in line)
+    at = moment_at(frame, layout, line.index("┃"))
+    assert at == pytest.approx(START + 60, abs=2 * 120 / (line.count("┃") + 8))
+    assert moment_at(frame, layout, 2) is None

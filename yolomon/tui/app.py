@@ -33,6 +33,7 @@ from yolomon.tui.short_names import short_name
 from yolomon.tui.terminal import TerminalDriver
 from yolomon.tui.view import Frame, View
 from yolomon.tui.widgets import curves
+from yolomon.tui.words import duration
 
 TICK_SECONDS = 0.5  # two frames a second at most
 QUIET_SECONDS = 1.0  # without news, ages and the clock move on this often
@@ -243,6 +244,11 @@ class MonitorApp(App[int]):
         self.view = msgspec.structs.replace(self.view, **changes)
         self.redraw()
 
+    def look_at(self, ts: float | None) -> None:
+        """Put the cursor on a moment; None: put it away."""
+        if ts != self.view.cursor_ts:
+            self._look(cursor_ts=ts)
+
     def action_pause(self) -> None:
         """Freeze the view, or let it follow again."""
         if self.view.frozen_ts is None:
@@ -252,17 +258,29 @@ class MonitorApp(App[int]):
 
     def action_wider(self) -> None:
         """A longer window."""
-        self.view = self.view.wider()
-        self._keep_choices()
-        self._columns.clear()
-        self.redraw()
+        self._choose_window(self.view.wider())
 
     def action_narrower(self) -> None:
         """A shorter window."""
-        self.view = self.view.narrower()
+        self._choose_window(self.view.narrower())
+
+    def _choose_window(self, view: View) -> None:
+        """Another window, and its length in words: a young run may not fill it yet."""
+        self.view = view
         self._keep_choices()
         self._columns.clear()
-        self.redraw()
+        chosen, shown = view.window_seconds, self.frame().window_seconds
+        if not chosen:
+            self.say(self.tr("Window: the whole run"))
+        elif shown < chosen:
+            self.say(
+                self.tr(
+                    "Window: {time}; so far {shown} are filled",
+                    time=duration(self.tr, chosen), shown=duration(self.tr, shown),
+                )
+            )  # fmt: skip
+        else:
+            self.say(self.tr("Window: {time}", time=duration(self.tr, chosen)))
 
     def action_scrub(self, direction: int) -> None:
         """Back or forth in time by a quarter of the window."""

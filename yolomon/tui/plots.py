@@ -51,7 +51,16 @@ class ColumnCache:
     def __init__(self) -> None:
         self._kept: dict[tuple[object, ...], tuple[float, int, list[Bucket | None]]] = {}
 
-    def get(self, key: tuple[object, ...], table: Table, name: str, axis: TimeAxis, count: int) -> Columns:
+    def get(
+        self,
+        key: tuple[object, ...],
+        table: Table,
+        name: str,
+        axis: TimeAxis,
+        count: int,
+        *,
+        filling: int = 1,
+    ) -> Columns:
         """The `count` columns up to the axis' end.
 
         Args:
@@ -60,16 +69,17 @@ class ColumnCache:
             name: its column there.
             axis: the time axis.
             count: how many columns.
+            filling: how many of the newest columns may still get values.
         """
         width, last = axis.seconds_per_column, axis.last
         key = (*key, name, count)
         known = self._kept.get(key)
         if known is not None and known[0] == width and 0 <= last - known[1] < count:
             buckets = known[2]
-            for index in range(known[1], last + 1):
+            for index in range(known[1] - min(filling, count) + 1, last + 1):
                 bucket = table.pooled(name, index * width, (index + 1) * width, 1)[0]
-                if index == known[1]:
-                    buckets[-1] = bucket
+                if index <= known[1]:
+                    buckets[index - known[1] - 1] = bucket
                 else:
                     buckets.append(bucket)
             del buckets[:-count]
@@ -215,18 +225,63 @@ def runs(row: Sequence[Column]) -> list[Column]:
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 
-def braille_row(columns: Columns, style: Style) -> list[Column]:
-    """A graph of one row in braille: two buckets a cell, four levels. The number of buckets is even."""
-    row: list[Column] = []
-    for place in range(0, len(columns) - 1, 2):
-        dots, ink = 0, "dim"
-        for side, bucket in enumerate(columns[place : place + 2]):
-            if bucket is None or style.scale is None:
+def halves(axis: TimeAxis) -> TimeAxis:
+    """The axis whose columns are half as long: two of them, one beside the other, are a cell in braille."""
+    seconds = axis.seconds_per_column
+    return TimeAxis((axis.last + 1) * seconds - seconds / 8, seconds / 2)
+
+
+def braille_rows(
+    columns: Columns,
+    style: Style,
+    glyphs: Glyphs,
+    height: int,
+    waits: Sequence[bool] = (),
+    *,
+    wait_ink: str = "wait",
+) -> list[list[Column]]:
+    """As `many_rows` in braille: two buckets a cell, four levels a row.
+
+    Args:
+        columns: twice as many buckets as the graph has cells.
+        style: scale, measure and ink.
+        glyphs: for the sign of waiting.
+        height: in rows.
+        waits: which cells are busy without work.
+        wait_ink: their ink.
+    """
+    rows: list[list[Column]] = [[] for _ in range(height)]
+    for cell in range(len(columns) // 2):
+        pair = columns[2 * cell : 2 * cell + 2]
+        known = [bucket for bucket in pair if bucket is not None]
+        if not known or style.scale is None:
+            for row in rows:
+                row.append((" ", "dim"))
+            continue
+        waited = bool(waits) and waits[cell]
+        worst = max(bucket.mean if style.measure == "mean" else bucket.maximum for bucket in known)
+        ink = wait_ink if waited else style.ink(worst)
+        for level in range(height):
+            row = rows[height - 1 - level]
+            if waited:
+                row.append((glyphs.wait, ink))
                 continue
-            value = bucket.mean if style.measure == "mean" else bucket.maximum
-            level = max(1, ceil(fraction(value, style) * 4 - 1e-6))
-            for up in range(level):
-                dots |= _DOTS[3 - up][side]
-            ink = style.ink(value)
-        row.append((chr(0x2800 + dots) if dots else " ", ink))
-    return row
+            solid, spread = (
+                _dots(pair, style, height, level, mean=style.measure == "mean"),
+                _dots(pair, style, height, level, mean=False) if height > 1 else 0,
+            )
+            bits = solid or spread
+            row.append((chr(0x2800 + bits) if bits else " ", ink if solid else "band" if spread else "dim"))
+    return rows
+
+
+def _dots(pair: Columns, style: Style, height: int, level: int, *, mean: bool) -> int:
+    """The dots of one cell, `level` rows above the lowest."""
+    bits = 0
+    for side, bucket in enumerate(pair):
+        if bucket is not None:
+            value = bucket.mean if mean else bucket.maximum
+            total = max(1, ceil(fraction(value, style) * 4 * height - 1e-6))
+            for up in range(min(4, max(0, total - 4 * level))):
+                bits |= _DOTS[3 - up][side]
+    return bits

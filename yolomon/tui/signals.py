@@ -7,9 +7,10 @@ import msgspec
 from yolomon.history import GpuHistory
 from yolomon.model import Finding
 from yolomon.tui import plots
-from yolomon.tui.plots import Column, Columns, Style
+from yolomon.tui.plots import Column, Style
 from yolomon.tui.short_names import WHOLE_JOB
 from yolomon.tui.view import Frame
+from yolomon.tui.widgets.time_axis import epoch_places
 
 COLUMN_OF = {
     "util": "utilization_percent",
@@ -150,14 +151,22 @@ def graph(frame: Frame, gpu: GpuHistory, name: str, count: int, height: int = 1)
             frame.columns.get(key, gpu.fast, "power_watts", axis, count),
             power_limit(gpu),
         )
-    rows = plots.many_rows(columns, style_of(gpu, name), frame.glyphs, height, waits)
-    _add_marks(frame, gpu, name, rows, columns)
+    if frame.glyphs.style == "braille":
+        fine = frame.columns.get(key, gpu.fast, COLUMN_OF[name], plots.halves(axis), 2 * count, filling=2)
+        rows = plots.braille_rows(fine, style_of(gpu, name), frame.glyphs, height, waits)
+    else:
+        rows = plots.many_rows(columns, style_of(gpu, name), frame.glyphs, height, waits)
+    _add_marks(frame, gpu, name, rows, count)
     return rows
 
 
-def _add_marks(frame: Frame, gpu: GpuHistory, name: str, rows: list[list[Column]], columns: Columns) -> None:
-    count = len(columns)
+def _add_marks(frame: Frame, gpu: GpuHistory, name: str, rows: list[list[Column]], count: int) -> None:
     axis = frame.axis(count)
+    if len(rows) > 1:  # behind the graph, never over a bar
+        for _, start in epoch_places(frame, count):
+            for row in rows:
+                if row[start][0] == " ":
+                    row[start] = (frame.glyphs.epoch, "frame")
     target = f"gpu{gpu.info.index}"
     for finding in reversed(concerning(frame, target)):
         place = axis.place(finding.onset_ts, count)

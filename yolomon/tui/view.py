@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 WINDOWS = (60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 10800.0, 21600.0, 43200.0, 86400.0)
 SCRUB_SHARE = 0.25  # of the window, a step
+# What is shown of a run that is younger than the window: each is at most half as long again as the one
+# before, so that never more than a third of a graph is empty.
+GROWTH = (60.0, 90.0, 120.0, 180.0, 240.0, 300.0, 450.0, 600.0, 900.0, 1200.0, 1800.0, 2700.0, 3600.0, 5400.0,
+          7200.0, 10800.0, 14400.0, 21600.0, 32400.0, 43200.0, 64800.0, 86400.0)  # fmt: skip
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,11 +103,22 @@ class Frame(msgspec.Struct, kw_only=True):
 
     @property
     def window_seconds(self) -> float:
-        """The window's length; that of the whole run where it is asked for."""
-        if self.view.window_seconds > 0:
-            return self.view.window_seconds
+        """The window's length; that of the whole run where it is asked for.
+
+        A window that is longer than all that was read is shown as far as it is filled, and grows in steps.
+        """
+        chosen = self.view.window_seconds
+        if chosen > 0:
+            first = self._first_reading_ts()
+            filled = chosen if first is None else self.now_ts - first
+            return min(chosen, next((length for length in GROWTH if length >= filled), chosen))
         first = self.history.first_ts
         return max(60.0, self.end_ts - first) if first is not None else 300.0
+
+    def _first_reading_ts(self) -> float | None:
+        """When the machine was first read; a log's past has no readings beside it."""
+        found = [self.history.host.table.first_ts, *(g.fast.first_ts for g in self.history.gpus.values())]
+        return min((ts for ts in found if ts is not None), default=None)
 
     def axis(self, count: int) -> TimeAxis:
         """The time axis of a graph with that many columns.

@@ -15,7 +15,7 @@ from yolomon.tui.canvas import Canvas, Line, Span, fill, width_of
 from yolomon.tui.glyphs import Glyphs
 from yolomon.tui.view import Frame
 from yolomon.tui.widgets.box import bottom_edge, inside, top_edge
-from yolomon.tui.words import fit, number, plain
+from yolomon.tui.words import cells_of, fit, number, plain
 
 REDRAW_SECONDS = 10.0
 POINTS = 240
@@ -139,11 +139,16 @@ def curve_lines(frame: Frame, width: int, height: int) -> list[Line]:
 
 def legend(frame: Frame, names: list[str], width: int) -> Line:
     """The curves' names in their inks, each with its last value."""
+    curves = frame.history.train.curves
+    values = [number(curves[name].last[-1]) if len(curves[name]) else "" for name in names]
+    pieces: list[Line] = [
+        [(short(name), INKS[place % len(INKS)]), (f" {value}  ", "number")]
+        for place, (name, value) in enumerate(zip(names, values, strict=True))
+    ]
+    if 1 + sum(width_of(piece) for piece in pieces) > width:  # every line has its name before any its value
+        pieces = [[(short(name) + "  ", INKS[place % len(INKS)])] for place, name in enumerate(names)]
     line: Line = [(" ", "text")]
-    for place, name in enumerate(names):
-        curve = frame.history.train.curves[name]
-        value = number(curve.last[-1]) if len(curve) else ""
-        piece: Line = [(short(name), INKS[place % len(INKS)]), (f" {value}  ", "number")]
+    for piece in pieces:
         if width_of(line) + width_of(piece) > width:
             break
         line += piece
@@ -163,8 +168,23 @@ def chart(frame: Frame, names: list[str], width: int, height: int) -> list[Line]
         ]
     if height < 5 or width < 20:
         return [head]
-    rows = plot_rows(tuple(_points(curve) for curve in curves), width - 1, height - 1, frame.glyphs)
+    unit = frame.tr("epoch") if frame.history.train.epoch is not None else frame.tr("step")
+    series = tuple(_points(curve) for curve in curves)
+    rows = _labelled(plot_rows(series, width - 1, height - 1, frame.glyphs), unit, width - 1)
     return [head, *[[(" ", "text"), *row] for row in rows]]
+
+
+def _labelled(rows: list[Line], unit: str, width: int) -> list[Line]:
+    """The rows with what the numbers below the axis count: before them, or behind them."""
+    if not rows or not rows[-1]:
+        return rows
+    text = "".join(piece for piece, _ in rows[-1]).ljust(width)
+    cells = cells_of(unit)
+    if text[: cells + 1].isspace():
+        text = unit + text[cells:]
+    elif text[width - cells - 1 :].isspace():
+        text = text[: width - cells] + unit
+    return [*rows[:-1], [(text.rstrip(), "dim")]]
 
 
 def _points(curve: Curve) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -224,10 +244,23 @@ def plot_rows(series: Series, width: int, height: int, glyphs: Glyphs) -> list[L
     x_ruler.ticks(x_values, [f"{value:g}" for value in x_values])
     for place, (xs, ys) in enumerate(series):
         symbol = "*" if glyphs.style == "ascii" else "braille"
-        shown = [min(max(y, low), high) for y in ys]
-        figure.draw(figure.signal(list(xs), shown, marker=plotext.marker(symbol, place + 1)).lines())
+        shown = within(xs, ys, low, high)
+        figure.draw(figure.signal(*shown, marker=plotext.marker(symbol, place + 1)).lines())
     text = figure.build().string()
     return [_inked(row, glyphs) for row in text.rstrip("\n").split("\n")][:height]
+
+
+def within(
+    xs: tuple[float, ...], ys: tuple[float, ...], low: float, high: float
+) -> tuple[list[float], list[float]]:
+    """A curve's points within the bounds, and where it enters and leaves them: none runs along the edge."""
+    last = len(ys) - 1
+    kept = [
+        i
+        for i, y in enumerate(ys)
+        if low <= y <= high or low <= ys[max(0, i - 1)] <= high or low <= ys[min(last, i + 1)] <= high
+    ]
+    return [xs[i] for i in kept], [min(max(ys[i], low), high) for i in kept]
 
 
 def y_bounds(series: Series, settled_x: float) -> tuple[float, float]:

@@ -64,6 +64,7 @@ def card_lines(frame: Frame, gpu: GpuHistory, width: int, heights: tuple[int, in
     count = graph_cells(frame, width)
     for name, height in zip(COLUMN_OF, heights, strict=True):
         rows = graph(frame, gpu, name, count, height)
+        peak = peak_percent(frame, gpu, count) if name == "util" and height > 1 and not now.stale else None
         label, value, verdict, value_ink, verdict_ink = words(frame, gpu, now, name)
         for place, row in enumerate(rows):
             head: Line = (
@@ -73,6 +74,12 @@ def card_lines(frame: Frame, gpu: GpuHistory, width: int, heights: tuple[int, in
                     (" ", "text"),
                 ]
                 if place == 0
+                else [
+                    (" " + pad(frame.tr("peak"), label_cells), "band"),
+                    (pad_left(f"{peak:.0f} %", VALUE_CELLS), "dim"),
+                    (" ", "text"),
+                ]
+                if place == 1 and peak is not None
                 else [(" " * (label_cells + VALUE_CELLS + 2), "text")]
             )
             tail = pad_left(verdict, JUDGEMENT_CELLS) if place == 0 else " " * JUDGEMENT_CELLS
@@ -82,10 +89,21 @@ def card_lines(frame: Frame, gpu: GpuHistory, width: int, heights: tuple[int, in
     return lines
 
 
+def peak_percent(frame: Frame, gpu: GpuHistory, count: int) -> float | None:
+    """The greatest utilization in the newest column: what its pale part reaches up to."""
+    axis = frame.axis(count)
+    bucket = frame.columns.get((gpu.info.uuid,), gpu.fast, COLUMN_OF["util"], axis, count)[-1]
+    return None if bucket is None else bucket.maximum
+
+
 def card_bottom(frame: Frame, width: int) -> Line:
     """The lower edge with the time axis."""
-    first = label_width(frame) + VALUE_CELLS + 3
-    return bottom_edge(frame.glyphs, width, axis_words(frame, first, graph_cells(frame, width)))
+    return bottom_edge(frame.glyphs, width, axis_words(frame, graph_start(frame), graph_cells(frame, width)))
+
+
+def graph_start(frame: Frame) -> int:
+    """The first cell of a card's graphs."""
+    return label_width(frame) + VALUE_CELLS + 3
 
 
 def label_width(frame: Frame) -> int:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from textual.events import Click
+
 from yolomon.history import GpuHistory
 from yolomon.tui.canvas import Canvas, Line, fill
 from yolomon.tui.layout import Plan
+from yolomon.tui.screens.page import Page
 from yolomon.tui.view import Frame
 from yolomon.tui.widgets.box import bottom_edge, inside, top_edge
-from yolomon.tui.widgets.gpu_card import card_bottom, card_lines
-from yolomon.tui.widgets.gpu_rows import pair_lines, pairs_title, row_line
+from yolomon.tui.widgets.gpu_card import card_bottom, card_lines, graph_cells, graph_start
+from yolomon.tui.widgets.gpu_rows import pair_graph, pair_lines, pairs_title, row_graph, row_line
 from yolomon.tui.widgets.heat_strip import heat_lines, strip_lines
 from yolomon.tui.words import wrap
 
@@ -16,10 +19,38 @@ from yolomon.tui.words import wrap
 class GpuPanel(Canvas):
     """The overview's GPUs."""
 
+    _looked: tuple[Frame, Plan] | None = None
+
     def draw(self, frame: Frame, plan: Plan) -> None:
         """Draw this moment."""
         if plan.gpus is not None:
+            self._looked = (frame, plan)
             self.show(gpu_lines(frame, plan, plan.gpus.width, plan.gpus.height))
+
+    def on_click(self, event: Click) -> None:
+        """Put the cursor on the moment that was clicked; beside the graphs put it away."""
+        if self._looked is not None and isinstance(self.screen, Page):
+            self.screen.monitor.look_at(moment_at(*self._looked, event.x))
+
+
+def moment_at(frame: Frame, plan: Plan, x: int) -> float | None:
+    """The time under a cell of the graphs; None where no graph is."""
+    if plan.gpus is None or plan.mode not in ("cards", "pairs", "rows") or not frame.history.gpus:
+        return None
+    width = plan.gpus.width
+    each = width // plan.gpu_columns
+    column = min(x // each, plan.gpu_columns - 1)
+    own = each + (width % plan.gpu_columns if column == plan.gpu_columns - 1 else 0)
+    first, count = {
+        "cards": lambda: (graph_start(frame), graph_cells(frame, own)),
+        "pairs": lambda: pair_graph(own),
+        "rows": lambda: row_graph(own),
+    }[plan.mode]()
+    place = x - column * each - first
+    axis = frame.axis(count) if count > 0 else None
+    if axis is None or not 0 <= place < count:
+        return None
+    return min(axis.start_of(place, count) + axis.seconds_per_column / 2, frame.end_ts)
 
 
 def gpu_lines(frame: Frame, plan: Plan, width: int, height: int) -> list[Line]:

@@ -10,15 +10,39 @@ from yolomon.tui.view import Frame
 from yolomon.tui.widgets.gpu_card import judgement_of, title_of
 from yolomon.tui.words import cells_of, fit, pad, pad_left, size
 
+_PAIR_HEAD, _PAIR_NUMBER, _ROW_HEAD = 4, 8, 9
+
+
+def _pair_tail(width: int) -> int:
+    return 17 if width >= 58 else 14 if width >= 44 else 11
+
+
+def pair_graph(width: int) -> tuple[int, int]:
+    """First cell and number of cells of the graphs of two lines."""
+    first = _PAIR_HEAD + _PAIR_NUMBER
+    return first, max(1, width - first - _pair_tail(width) - 2)
+
+
+def row_graph(width: int) -> tuple[int, int]:
+    """First cell and number of cells of the graph of one line."""
+    return _ROW_HEAD, max(0, width - sum(_row_rooms(width)) - 3)
+
+
+def _row_rooms(width: int) -> tuple[int, int, int]:
+    """Cells of a row for: index, numbers; the power; the judgement in words. 0: no room for it."""
+    used = _ROW_HEAD + 11
+    watts = 6 if width - used >= 15 else 0
+    used += watts
+    words = min(20, width - used - 12) + 1 if width - used >= 26 else 0
+    return _ROW_HEAD + 11, watts, words
+
 
 def pair_lines(frame: Frame, gpu: GpuHistory, width: int) -> list[Line]:
     """Two lines: utilization and memory as graphs, temperature and power as numbers."""
     now = reading(frame, gpu)
     judgement, judgement_ink = judgement_of(frame, gpu, now)
-    tail = 17 if width >= 58 else 14 if width >= 44 else 11
-    head = 4
-    number = 8
-    count = max(1, width - head - number - tail - 2)
+    tail, head, number = _pair_tail(width), _PAIR_HEAD, _PAIR_NUMBER
+    count = pair_graph(width)[1]
     old = "dim" if now.stale else "number"
     index = pad_left(str(gpu.info.index), 2)
     mark = judgement_ink if judgement else "title"
@@ -74,15 +98,11 @@ def row_line(frame: Frame, gpu: GpuHistory, width: int) -> Line:
             "dim" if now.stale else hot if hot != "heat" else "number",
         ),
     ]
-    used = 9 + 11
-    if width - used >= 15:
+    _, watts_room, word_room = _row_rooms(width)
+    if watts_room:
         tail.append((pad_left(_watts(now), 6), old))
-        used += 6
-    word_room = 0
-    if width - used >= 26:
-        word_room = min(20, width - used - 12)
-        used += word_room + 1
-    count = max(0, width - used - 3)
+    word_room = max(0, word_room - 1)
+    count = row_graph(width)[1]
     body = plots.runs(graph(frame, gpu, "util", count)[0]) if count else []
     if word_room:
         text = judgement or (frame.tr("waits") if now.waits else "")

@@ -95,6 +95,22 @@ def host_lines(frame: Frame, width: int, height: int) -> list[Line]:
         pieces.append([(tr("free "), "label"), (size(free), "warn" if low else "number")])
     if sample.load_average is not None:
         pieces.append([(tr("load "), "label"), (f"{sample.load_average[0]:.1f}", "number")])
+    return [fill(line, width) for line in _spread(pieces, width, height)]
+
+
+def _spread(pieces: list[Line], width: int, height: int) -> list[Line]:
+    """The pieces in as few lines as hold them, of even length: none stands alone on the last one."""
+    count = len(_broken(pieces, width, height))
+    best = _broken(pieces, width, height)
+    for narrower in range(width - 1, 0, -1):
+        lines = _broken(pieces, narrower, height)
+        if len(lines) != count or sum(map(len, lines)) != sum(map(len, best)):
+            break
+        best = lines
+    return best
+
+
+def _broken(pieces: list[Line], width: int, height: int) -> list[Line]:
     lines: list[Line] = [[(" ", "text")]]
     for piece in pieces:
         if width_of(lines[-1]) + width_of(piece) + 2 > width:
@@ -102,7 +118,7 @@ def host_lines(frame: Frame, width: int, height: int) -> list[Line]:
                 break
             lines.append([(" ", "text")])
         lines[-1] += [*piece, ("  ", "text")]
-    return [fill(line, width) for line in lines]
+    return lines
 
 
 def host_card(frame: Frame, width: int, height: int) -> list[Line]:

@@ -32,7 +32,7 @@ def _word(frame: Frame, category: str) -> str:
         "rank-wait": tr("waits for ranks"),
         "data-wait": tr("waits for data"),
         "validation": tr("validation"),
-        "checkpoint": tr("checkpoint"),
+        "checkpoint": tr("saving"),
         "start-up": tr("start-up"),
         "stalled": tr("stalled"),
         "idle": tr("idle"),
@@ -44,7 +44,7 @@ def split_line(frame: Frame, label: str, split: Split, width: int) -> Line:
     elapsed = split.elapsed_seconds
     shares = {name: 100 * seconds / elapsed for name, seconds in split.seconds.items()} if elapsed > 0 else {}
     line: Line = [(" " + pad(label, 6) + " ", "label")]
-    cells = max(0, min(40, (width - 8) * 4 // 10))
+    cells = max(0, min(40, (width - 8) // 4))
     used = 0
     for name, (shade, ink) in _LOOK.items():
         length = min(round(shares.get(name, 0.0) / 100 * cells), cells - used)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from statistics import median
 
 from yolomon.model import TrainRecord
@@ -11,7 +12,7 @@ from yolomon.tui.widgets.box import bottom_edge, inside, top_edge
 from yolomon.tui.widgets.curves import short
 from yolomon.tui.widgets.records import record_line
 from yolomon.tui.widgets.time_split import split_lines
-from yolomon.tui.words import duration, number, seconds
+from yolomon.tui.words import duration, number, seconds, wrap
 
 RECENT = 32
 
@@ -72,8 +73,10 @@ def number_lines(frame: Frame, width: int) -> list[Line]:
     if train.count == 0:
         logs = list(train.logs)
         if logs:
-            return [[(" " + tr("Waiting for the first record of the log."), "dim")]]
-        return [[(" " + tr("No training log yet; press c to pick one."), "dim")]]
+            text = tr("Waiting for the first record of the log.")
+        else:
+            text = tr("No training log yet; press c to pick one.")
+        return [[(" " + piece, "dim")] for piece in wrap(text, width - 2)]
     return [line for line in (_loss_line(frame, width), _speed_line(frame, width)) if width_of(line) > 1]
 
 
@@ -166,12 +169,23 @@ def newest(frame: Frame, width: int, rows: int) -> list[Line]:
         return []
     if frame.filter:
         return _filtered(frame, width, rows)
-    records = frame.history.train.records
-    if not (frame.live and frame.view.cursor_ts is None):
-        chosen = [record for record in records if record.ts <= frame.at_ts][-rows:]
-    else:
-        chosen = [records[i] for i in range(max(0, len(records) - rows), len(records))]
-    return [record_line(frame, record, width) for record in chosen]
+    train = frame.history.train
+    newest_only = frame.live and frame.view.cursor_ts is None
+    chosen: list[TrainRecord] = []
+    for record in reversed(train.records):
+        if (newest_only or record.ts <= frame.at_ts) and not (0 in train.ranks and repeats(record)):
+            chosen.append(record)
+            if len(chosen) == rows:
+                break
+    return [record_line(frame, record, width) for record in reversed(chosen)]
+
+
+def repeats(record: TrainRecord) -> bool:
+    """Whether another rank only says what rank 0 says too: no message, no loss that is NaN or infinite."""
+    if not record.rank or record.kind == "message":
+        return False
+    losses = [record.roles.loss, *record.roles.losses.values()]
+    return all(loss is None or isfinite(loss) for loss in losses)
 
 
 def _filtered(frame: Frame, width: int, rows: int) -> list[Line]:
