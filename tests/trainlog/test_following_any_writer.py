@@ -1,4 +1,4 @@
-"""Any records, in any pieces, under any fault: each complete record arrives once and in order, or is told as lost."""
+"""Any records, in any pieces, under any fault: each arrives once and in order, or is told as lost."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class RankPhases:
 
     @property
     def tells_phases(self) -> bool:
-        """Whether more than epoch rows is told (results.csv has no other): steps, or where an epoch begins."""
+        """Whether more than epoch rows is told (results.csv has no other): steps, or epochs that begin."""
         return self._epoch_events or self.batches > 0 or self.last_batch_ts is not None
 
     def typical_gap(self) -> float | None:

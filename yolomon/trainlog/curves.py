@@ -28,7 +28,7 @@ def progress(record: TrainRecord) -> float | None:
 
 
 def points(record: TrainRecord, has_batches: bool) -> Iterator[tuple[str, float]]:
-    """The values of one record that belong to curves. An epoch's mean loss is left out where batches are drawn."""
+    """The values of one record that belong to curves; no mean loss of an epoch where batches are drawn."""
     roles = record.roles
     drawn = record.kind == "batch" or not has_batches
     for name in ROLES:

@@ -34,7 +34,8 @@ GROWING_SECONDS = (
 SAME_RUN_SECONDS = 24 * 3600.0
 HEAD_BYTES = 1 << 16
 _SKIPPED = frozenset(
-    {"weights", "images", "labels", "datasets", "dataset", "node_modules", "site-packages", "__pycache__", "venv",
+    {"weights", "images", "labels", "datasets", "dataset", "node_modules", "site-packages", "__pycache__",
+     "venv",
      "checkpoints_images", "vis_image", "media", "annotations", "proc", "sys", "dev"}
 )  # fmt: skip
 _SUFFIXES = (".jsonl", ".ndjson", ".csv", ".log", ".log.json", ".wandb", ".out")
@@ -230,7 +231,7 @@ def _run_folder(path: str) -> str:
 def _split(
     group: list[tuple[str, float, int | None, tuple[str, str]]],
 ) -> Iterator[list[tuple[str, float, int | None, tuple[str, str]]]]:
-    """The runs among the logs of one folder: files a rank and a table beside them are one, two streams are two."""
+    """The runs among one folder's logs: files a rank and a table beside them are one, two streams two."""
     streams: dict[str, list[tuple[str, float, int | None, tuple[str, str]]]] = {}
     beside = []
     for entry in group:

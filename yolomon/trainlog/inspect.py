@@ -90,7 +90,7 @@ class Inspection(msgspec.Struct):
     broken_example: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """The object of `yolomon inspect --json`. NaN and infinity are written as the strings "NaN", "Infinity"."""
+        """The object of `yolomon inspect --json`; NaN and infinity are the strings "NaN", "Infinity"."""
         return {
             "format": self.format or None,
             "records": self.records,

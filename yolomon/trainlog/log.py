@@ -216,7 +216,7 @@ class Log:
         self._overlong = 0
 
     def _quiet(self, now: float) -> list[TrainRecord]:
-        """The log has been quiet for a while: a lone object without a line end is complete, a whole file is read."""
+        """Quiet for a while: a lone object without a line end is complete, a whole file is read."""
         if self.format is None:
             if complete(bytes(self._unknown[:WHOLE_LIMIT])):
                 return [*self._recognise(now, final=True), *self._quiet_line(now)]
@@ -251,7 +251,7 @@ class Log:
     # ------------------------------------------------------------ what became of the file
 
     def _restart(self, event: Restart, now: float) -> list[TrainRecord]:
-        """The content begins anew: the half line is read (old file complete) or lost, and the format may differ."""
+        """The content begins anew: the half line is read (old file complete) or lost."""
         found: list[TrainRecord] = []
         if self.format is not None and self.format.reads == "whole":
             self._whole_changed = True
@@ -298,7 +298,7 @@ class Log:
         return found
 
     def _is_repeat(self, record: TrainRecord) -> bool:
-        """Whether this record was read before the file was written anew (Lightning, timm and YOLOv7 rewrite)."""
+        """Whether it was read before the file was written anew (Lightning, timm and YOLOv7 rewrite)."""
         roles = record.roles
         identity = hash(
             (

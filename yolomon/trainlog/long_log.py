@@ -1,20 +1,24 @@
-"""Opening a long JSON-lines log: its newest records at once, the curves of the whole run afterwards."""
+"""Opening a long log: its newest records at once, the curves of the whole run afterwards."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import msgspec
 
 from yolomon.model import CurveBlock, TrainRecord
 from yolomon.trainlog.backlog import HEAD_BYTES, BacklogReader, can_read_fast, pool
 from yolomon.trainlog.curves import CurveBuilder
-from yolomon.trainlog.formats.base import BrokenLine
+from yolomon.trainlog.formats.base import BrokenLine, Head
 from yolomon.trainlog.formats.json_records import JsonParser
-from yolomon.trainlog.log import Log
+from yolomon.trainlog.formats.registry import recognise
+from yolomon.trainlog.lines import LineSplitter
+from yolomon.trainlog.log import ELAPSED, Log
 from yolomon.trainlog.segments import SegmentTracker
+from yolomon.trainlog.text_backlog import TextReader
 
 LONG_BYTES = 4 << 20
 TAIL_BYTES = 1 << 18
@@ -29,16 +33,16 @@ class LongLog(msgspec.Struct):
     """A long log that was opened at its end."""
 
     log: Log
-    reader: BacklogReader
+    reader: BacklogReader | TextReader
     starts: list[TrainRecord]  # what the head tells of the run
     segment_guess: int
 
 
 def open_long(path: str, now: float) -> LongLog | None:
-    """Open a log of JSON lines longer than `LONG_BYTES`; None where it is shorter or another format."""
+    """Open a log longer than `LONG_BYTES` at its end; None where it is shorter or only its whole tells."""
     reader = can_read_fast(path, LONG_BYTES)
     if reader is None:
-        return None
+        return _open_text(path, now)
     parser = reader.format.parser(path)
     if not isinstance(parser, JsonParser):
         return None
@@ -64,6 +68,38 @@ def open_long(path: str, now: float) -> LongLog | None:
     return LongLog(log, reader, starts, guess)
 
 
+def _open_text(path: str, now: float) -> LongLog | None:
+    """A long console or table: its head teaches the parser (columns, epochs), then its end is read."""
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size < LONG_BYTES:
+                return None
+            head = file.read(HEAD_BYTES)
+            file.seek(size - TAIL_BYTES)
+            tail = file.read(TAIL_BYTES)
+    except OSError:
+        return None  # whoever reads it next tells why
+    where = Path(path)
+    found = recognise(Head(where.name, where.parent.name, head))
+    if found is None or found.reads not in ("lines", "redraws"):
+        return None
+    cut = tail.find(b"\n")
+    if cut < 0 and found.reads == "redraws":
+        cut = tail.find(b"\r")
+    if cut < 0:
+        return None
+    parser = found.parser(path)
+    starts = []
+    for line in LineSplitter(redraws=found.reads == "redraws").feed(head):
+        for record in parser.feed(line, now):
+            if not isinstance(record, BrokenLine) and (record.kind == "start" or record.run is not None):
+                starts.append(record)
+    offset = size - TAIL_BYTES + cut + 1
+    log = Log(path, offset=offset, format_=found, parser=parser)
+    return LongLog(log, TextReader(path, found, offset, ELAPSED.get(found.name)), starts, 0)
+
+
 def _guess_segments(file: object, size: int, parser: JsonParser, now: float) -> int:
     """How often counters go back between samples; the backlog tells exactly, later."""
     tracker = SegmentTracker()
@@ -78,7 +114,7 @@ def _guess_segments(file: object, size: int, parser: JsonParser, now: float) -> 
 
 
 def fill_curves(
-    reader: BacklogReader,
+    reader: BacklogReader | TextReader,
     newest: list[TrainRecord],
     now: float,
     stopped: Callable[[], bool],

@@ -93,18 +93,22 @@ _EXACT: dict[str, tuple[str, int, float]] = {
 }
 _TOTAL_LOSS = {
     "loss": 0, "totalloss": 0, "losstotal": 0, "trainloss": 0, "traintotalloss": 0, "traininglossepoch": 1,
-    "losssum": 0, "trainingloss": 0, "trainlossepoch": 1, "trainlossstep": 1, "lossstep": 1, "lossall": 1, "avgloss": 1,
+    "losssum": 0, "trainingloss": 0, "trainlossepoch": 1, "trainlossstep": 1, "lossstep": 1, "lossall": 1,
+    "avgloss": 1,
     "trainlosstotal": 0, "lossmean": 1, "meanloss": 1, "overallloss": 0, "lossavg": 1, "trainlossavg": 1,
 }  # fmt: skip
 _MEMORY = {
-    "memory": "memory_allocated_bytes", "mem": "memory_allocated_bytes", "memallocated": "memory_allocated_bytes",
+    "memory": "memory_allocated_bytes", "mem": "memory_allocated_bytes",
+    "memallocated": "memory_allocated_bytes",
     "memoryallocated": "memory_allocated_bytes", "gpumem": "memory_reserved_bytes",
     "gpumemory": "memory_allocated_bytes", "cudamemory": "memory_allocated_bytes",
     "memreserved": "memory_reserved_bytes", "memoryreserved": "memory_reserved_bytes",
     "mempeak": "memory_peak_bytes", "memorypeak": "memory_peak_bytes", "peakmemory": "memory_peak_bytes",
-    "maxmem": "memory_peak_bytes", "maxmemory": "memory_peak_bytes", "maxmemoryallocated": "memory_peak_bytes",
+    "maxmem": "memory_peak_bytes", "maxmemory": "memory_peak_bytes",
+    "maxmemoryallocated": "memory_peak_bytes",
     "gpumemallocated": "memory_allocated_bytes", "gpumemoryallocated": "memory_allocated_bytes",
-    "gpumemused": "memory_reserved_bytes", "gpumemoryused": "memory_reserved_bytes", "vram": "memory_reserved_bytes",
+    "gpumemused": "memory_reserved_bytes", "gpumemoryused": "memory_reserved_bytes",
+    "vram": "memory_reserved_bytes",
 }  # fmt: skip
 _UNITS = {"b": 1.0, "bytes": 1.0, "mb": MIB, "mib": MIB, "gb": GIB, "gib": GIB, "kb": 1024.0, "kib": 1024.0}
 
@@ -224,7 +228,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def plan_of(names: tuple[str, ...], phase: Phase, overrides: Mapping[str, Meaning] = {}) -> Plan:
-    """Work out what a set of names means; of several names for a role the best-ranked wins, then the first."""
+    """What a set of names means; of several names for a role the best-ranked wins, then the first."""
     best: dict[str, tuple[int, str, float]] = {}
     parts: list[tuple[str, bool]] = []
     validation: list[tuple[str, bool]] = []
@@ -291,7 +295,7 @@ class RoleResolver:
         return plan
 
     def map_value(self, name: str, value: float) -> float | None:
-        """MAP as 0 to 1; None for -1 ("no such objects", pycocotools) and for NaN, which COCO averages give."""
+        """MAP as 0 to 1; None for -1 ("no such objects", pycocotools) and for NaN (COCO averages)."""
         if not 0.0 <= value <= 100.0:
             return None
         if self._map_factor is not None:

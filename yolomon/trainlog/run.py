@@ -1,4 +1,4 @@
-"""Several logs of one run told as one: an epoch from results.csv, batches from a console, memory from our stream.
+"""Several logs of one run as one: epochs from results.csv, batches from a console, the rest from our own.
 
 The first log that tells an epoch gives its record; what another one adds to it comes as a second record with
 the new
@@ -43,7 +43,7 @@ class _Owner(msgspec.Struct):
 
 
 class RunMerger:
-    """Takes records of all logs of a run, each log's in order, and gives those that are news. Not thread-safe."""
+    """Takes records of all logs of a run, each log's in order; gives those that are news. Not thread-safe."""
 
     def __init__(self) -> None:
         self._owners: dict[tuple[str, int], _Owner] = {}

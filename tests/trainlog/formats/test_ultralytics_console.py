@@ -82,9 +82,7 @@ def test_start_carries_the_settings(records: Records) -> None:
 
 def test_settings_of_8_0(records: Records) -> None:
     line = "\x1b[34m\x1b[1myolo/engine/trainer: \x1b[0mtask=detect, model=yolov8n.pt, epochs=3, batch=8\n"
-    greeting = (
-        "Ultralytics YOLOv8.0.20 🚀 Python-3.8.10 torch-1.13.1+cu117 CUDA:0 (RTX 3090, 24268MiB)\n"
-    )
+    greeting = "Ultralytics YOLOv8.0.20 🚀 Python-3.8.10 torch-1.13.1+cu117 CUDA:0 (RTX 3090, 24268MiB)\n"
     (start,) = of(records(UltralyticsConsole, (greeting + line + START).encode()), "start")
     assert (start.run.trainer, start.run.batch_size) == ("Ultralytics 8.0.20", 8)
 

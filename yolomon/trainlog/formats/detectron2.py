@@ -1,4 +1,4 @@
-"""Detectron2's `metrics.json`: JSON lines every 20 iterations, keys sorted, evaluation keys only where it was done.
+"""Detectron2's `metrics.json`: JSON lines every 20 iterations, evaluation keys only where it was done.
 
 Iterations count from 0 and there is no epoch and no clock. Runs are appended without a mark; a resumed run
 repeats

@@ -1,4 +1,4 @@
-"""`log.txt` of DETR and what grew from it: Deformable DETR, RT-DETR, D-FINE, RF-DETR 1.2. JSON lines, one an epoch.
+"""`log.txt` of DETR, Deformable DETR, RT-DETR, D-FINE, RF-DETR 1.2: JSON lines, one an epoch.
 
 Epochs count from 0. `test_coco_eval_bbox` is COCO's list of 12 (first AP, second AP50). Runs are appended
 without a

@@ -1,4 +1,4 @@
-"""JSON objects made into records, by the names of their fields: the common ground of all JSON-lines formats."""
+"""JSON objects made into records by the names of their fields: what all JSON-lines formats share."""
 
 from __future__ import annotations
 
@@ -40,15 +40,19 @@ _WORDS = {"nan": float("nan"), "infinity": float("inf"), "-infinity": float("-in
 _PLACES: dict[str, tuple[str, ...]] = {
     # role -> names, best first; compared without case, with _ for blanks and dashes
     "epoch": ("epoch", "current_epoch", "epoch_idx", "epoch_index", "cur_epoch", "ep", "trainer/epoch"),
-    "epochs": ("epochs", "max_epochs", "max_epoch", "num_epochs", "total_epochs", "n_epochs", "num_train_epochs"),
-    "step": ("step", "global_step", "iteration", "iter", "iters", "it", "current_iter", "train_step", "global_iter",
+    "epochs": ("epochs", "max_epochs", "max_epoch", "num_epochs", "total_epochs", "n_epochs",
+               "num_train_epochs"),
+    "step": ("step", "global_step", "iteration", "iter", "iters", "it", "current_iter", "train_step",
+             "global_iter",
              "step_idx", "n_iter", "trainer/global_step", "_step", "steps"),
     "batch": ("batch", "batch_idx", "batch_i", "batch_index", "batch_id", "iter_in_epoch", "step_in_epoch"),
-    "batches": ("batches", "num_batches", "steps_per_epoch", "iters_per_epoch", "batches_per_epoch", "n_batches",
+    "batches": ("batches", "num_batches", "steps_per_epoch", "iters_per_epoch", "batches_per_epoch",
+                "n_batches",
                 "total_batches", "epoch_size"),
     "rank": ("rank", "global_rank", "process_rank"),
     "pid": ("pid", "process_id"),
-    "ts": ("ts", "timestamp", "_timestamp", "time_stamp", "unix_time", "wall_time", "datetime", "created_at", "asctime",
+    "ts": ("ts", "timestamp", "_timestamp", "time_stamp", "unix_time", "wall_time", "datetime", "created_at",
+           "asctime",
            "@timestamp", "date", "time"),
     "word": ("event", "mode", "phase", "split", "stage", "type", "kind", "ev"),
     "text": ("message", "msg", "text"),

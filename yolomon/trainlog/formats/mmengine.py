@@ -48,7 +48,7 @@ class MmengineParser(JsonParser):
         self._epoch: int | None = None  # of the newest training record
 
     def record(self, body: Body, arrival_ts: float) -> TrainRecord | None:
-        """A training interval, or a validation whose `step` is the epoch (or the iteration in step-based loops)."""
+        """A training interval, or a validation whose `step` is the epoch, or the iteration."""
         if not _is_validation(body):
             record = self.make(body, arrival_ts, kind="batch", phase="train")
             self._epoch = record.epoch if record.epoch is not None else self._epoch

@@ -1,4 +1,4 @@
-"""All formats, each a module and a class. They are imported when the first log is looked at, not at start-up."""
+"""All formats, each a module and a class; imported when the first log is looked at, not at start-up."""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ from yolomon.trainlog.roles import Meaning, Phase
 from yolomon.trainlog.timestamps import duration_seconds, unpadded
 
 _STATES = frozenset({"STARTED", "RUNNING", "SUCCESS", "FAILURE", "SKIPPED"})
-_STAMPS = frozenset({"date", "time", "status", "verbosity", "message", "kpi", "categorical", "graphical", "eta",
+_STAMPS = frozenset({"date", "time", "status", "verbosity", "message", "kpi", "categorical", "graphical",
+     "eta",
                      "max_epoch", "max_step"})  # fmt: skip
 
 

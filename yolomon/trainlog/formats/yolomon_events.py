@@ -1,4 +1,4 @@
-"""yolomon's own stream: one event a line, one file a rank (train_start ... batch ... fit_epoch_end ... train_end)."""
+"""yolomon's own stream: one event a line, one file a rank (train_start ... batch ... train_end)."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class YolomonParser(JsonParser):
 
 
 def with_rate(record: TrainRecord) -> TrainRecord:
-    """The record with this rank's images a second, of its images and step time, where the stream tells none."""
+    """The record with this rank's images a second, of images and step time, where none is told."""
     roles = record.roles
     images, seconds = roles.images, roles.step_seconds
     if roles.images_per_second is None and images and seconds and seconds > 0:
