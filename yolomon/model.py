@@ -353,7 +353,7 @@ class CurveBlock(Base, frozen=True, kw_only=True):
     """What neighbouring points of one curve amount to, of records that were in a log before we attached.
 
     Blocks of one log come in order, oldest first; the newest records may have come before them as
-    `TrainRecord`s with `backlog`, which are not drawn. `x_*` are on the curves' axis (epochs done, else steps).
+    `TrainRecord`s with `backlog`, which are not drawn. `x_*`: the curves' axis (epochs done, else steps).
     With `count` 0 all points were NaN or infinite. `ends`: the backlog of this log is complete.
     """
 
