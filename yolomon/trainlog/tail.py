@@ -148,7 +148,7 @@ class FileFollower:
         self.detail = None
 
     def _past_hole(self, fd: int) -> int:
-        """The offset, or the end of the hole it lies in (copytruncate under a writer that does not append)."""
+        """The offset, or the end of the hole it lies in (copytruncate under a writer without append)."""
         if self._end.strip(b"\0") or not self._end or self.size - self.offset < CHUNK_BYTES:
             return self.offset
         try:
