@@ -20,7 +20,7 @@ from yolomon.trainlog.log import ELAPSED, Log
 from yolomon.trainlog.segments import SegmentTracker
 from yolomon.trainlog.text_backlog import TextReader
 
-LONG_BYTES = 4 << 20
+LONG_BYTES = 1 << 20
 TAIL_BYTES = 1 << 18
 SAMPLES = 64  # places that are looked at to guess how many runs lie before the newest records
 SAMPLE_BYTES = 8192
