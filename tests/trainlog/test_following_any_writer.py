@@ -88,3 +88,54 @@ def test_each_complete_record_arrives_once_and_in_order(plan: list[tuple[str, in
         assert not missing
         assert set(arrived) - set(expected) == set()
         assert told_lost >= destroyed
+
+
+WRITES = ("lf", "crlf", "nul", "torn", "glued", "copytruncate", "copytruncate-hole")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.booleans(), st.lists(st.sampled_from(WRITES), min_size=1, max_size=15), st.integers(1, 7))
+def test_odd_bytes_and_several_writers_cost_no_whole_record(bom: bool, writes: list[str], piece: int) -> None:
+    """BOM, CRLF, padding, a writer's half before another's record, and copies that empty the file."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Watched(Path(folder) / "log.jsonl")
+        log.append((b"\xef\xbb\xbf" if bom else b"") + line(1))
+        step, halves, restarts = 1, 0, 0
+        log.look()
+        for place, kind in enumerate(writes):
+            step += 1
+            data = line(step)
+            if kind == "crlf":
+                data = data[:-1] + b"\r\n"
+            elif kind == "nul":
+                data = b"\0" * 16 + data
+            elif kind == "torn":  # a writer was killed; another goes on behind its half
+                data = line(900)[:11] + data
+                halves += 1
+            elif kind == "glued":  # two writers, one line
+                data = data[:-1] + line(step + 1)
+                step += 1
+            elif kind.startswith("copytruncate"):
+                log.look()
+                before = log.path.stat().st_size
+                with open(log.path, "r+b") as file:
+                    file.truncate(0)
+                    if kind.endswith("hole"):
+                        file.seek(before)
+                    else:
+                        log.look()
+                    file.write(data)
+                restarts += 1
+                log.look()
+                continue
+            log.append(data[:piece])
+            if place % 2:
+                log.look()
+            log.append(data[piece:])
+            log.look()
+        log.look()
+        log.look(3.0)
+        log.log.close()
+        assert log.steps == list(range(1, step + 1))
+        assert log.log.counts.broken_lines == halves
+        assert log.log.counts.restarts == restarts
