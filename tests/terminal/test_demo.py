@@ -119,9 +119,9 @@ def test_what_is_typed_quickly_after_a_slash_is_text_and_no_command(overview: Pa
     overview.press("/", "z", "c", "2", "q")
     overview.until("/zc2q")
     overview.press("Enter")
-    overview.until("No finding holds these words")
+    overview.until(lambda text: "/zc2q" in text and "choose" in text and "No finding holds" in text)
     overview.press("Escape")
-    overview.until(lambda text: "zc2q" not in text)
+    overview.until(lambda text: "zc2q" not in text and "choose" in text)
 
 
 def test_the_log_picker_opens_and_closes(overview: Pane) -> None:
