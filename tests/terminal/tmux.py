@@ -83,7 +83,7 @@ class Pane:
         return self._tmux("capture-pane", "-p", *(("-e",) if colours else ()), "-t", self.name)
 
     def press(self, *keys: str) -> None:
-        """Press keys, named as tmux names them. After Escape a person's pause: else it is Alt and the next."""
+        """Press keys, named as tmux names them. After Escape a pause: else it is Alt and the next."""
         self._tmux("send-keys", "-t", self.name, *keys)
         if keys[-1] == "Escape":
             time.sleep(0.2)
