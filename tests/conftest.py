@@ -5,6 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("yolomon", deadline=None)  # a busy machine is no failure
+settings.load_profile("yolomon")
 
 
 @pytest.fixture(scope="session")
