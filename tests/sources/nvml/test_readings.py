@@ -19,7 +19,7 @@ def test_a_gpu_is_told_before_its_first_reading(nvml: FakeNvml, watch: Watch) ->
     seen = watch()
     seen.sample(1)
     assert isinstance(seen.items[0], Header)
-    told = [item for item in seen.items if isinstance(item, Header)]  # a GPU that opens late comes in the next
+    told = [item for item in seen.items if isinstance(item, Header)]  # a late GPU is in the next
     zero, one = told[-1].gpus
     assert (zero.index, zero.name, zero.pci_bus_id) == (0, "NVIDIA H200", "00000000:10:00.0")
     assert (one.uuid, one.temperature_slowdown_celsius, one.temperature_shutdown_celsius) == (
