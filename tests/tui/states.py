@@ -23,7 +23,7 @@ from yolomon.messages import msg
 from yolomon.model import GpuSample, Header, HostInfo, Item, SourceStatus, TrainRecord
 
 
-def _claim(code: str, target: str, severity: str, summary: str, remedy: str) -> Claim:
+def _claim(code: str, target: str, severity: str, summary: str, remedy: str, signal: str) -> Claim:
     return Claim(
         code=code,
         target=target,
@@ -32,6 +32,7 @@ def _claim(code: str, target: str, severity: str, summary: str, remedy: str) -> 
         summary=msg(summary),
         cause=msg("the numbers of the last minute say so"),
         remedy=msg(remedy),
+        signals=(signal,),
     )
 
 
@@ -74,7 +75,7 @@ def nan_loss() -> StoredFeed:
         items += [sample(2, second), batch(second + 0.1, 6, second - 119, loss=nan, losses=bad)]
     claim = _claim(
         "nan-loss", "run", "critical", "The loss is NaN since epoch 6, batch 2",
-        "stop now: nothing that is trained from here on is of use",
+        "stop now: nothing that is trained from here on is of use", "loss",
     )  # fmt: skip
     return StoredFeed(items, [Always(claim, START + 121)])
 
@@ -83,9 +84,25 @@ def many_findings() -> StoredFeed:
     """One critical, two warnings, one remark."""
     claims = [
         SLOW_RANK,
-        _claim("vram-growth", "gpu0", "critical", "GPU 0 runs out of memory in 9 min", "save and restart"),
-        _claim("thermal-throttle", "gpu1", "warning", "GPU 1 is slowed by heat", "look at the fans"),
-        _claim("disk-low", "host", "info", "The disk is full in 4 h", "delete old checkpoints"),
+        _claim(
+            "vram-growth",
+            "gpu0",
+            "critical",
+            "GPU 0 runs out of memory in 9 min",
+            "save and restart",
+            "memory_used_bytes",
+        ),
+        _claim(
+            "thermal-throttle",
+            "gpu1",
+            "warning",
+            "GPU 1 is slowed by heat",
+            "look at the fans",
+            "temperature_celsius",
+        ),
+        _claim(
+            "disk-low", "host", "info", "The disk is full in 4 h", "delete old checkpoints", "disk_free_bytes"
+        ),
     ]
     return StoredFeed(
         [*run(2, 120)],

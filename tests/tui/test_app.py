@@ -180,3 +180,39 @@ async def test_demo_is_said_all_the_time() -> None:
 
 def test_the_style_sheet_lies_beside_the_app() -> None:
     assert Path(MonitorApp.CSS_PATH).is_file()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("term", ["xterm", "screen", "linux", "vt100"])
+async def test_a_terminal_of_sixteen_colours_keeps_its_own(
+    monkeypatch: pytest.MonkeyPatch, term: str
+) -> None:
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.delenv("COLORTERM", raising=False)
+    app = app_of(slow_rank(), Settings(theme="auto", window_seconds=120.0))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        app.redraw()
+        await pilot.press("ctrl+p")  # Textual's own widgets too are drawn with our theme
+        await pilot.pause()
+        assert app.theme == "terminal"
+
+
+async def test_a_click_on_a_graph_reads_its_moment() -> None:
+    app = app_of(slow_rank())
+    async with app.run_test(size=(140, 40)) as pilot:
+        await pilot.pause()
+        app.redraw()
+        await pilot.pause()
+        await pilot.click("#gpus", offset=(20, 2))
+        assert app.view.cursor_ts is not None and app.view.cursor_ts < START + 60
+        await pilot.click("#gpus", offset=(2, 2))
+        assert app.view.cursor_ts is None
+
+
+async def test_a_longer_window_than_the_run_says_so() -> None:
+    app = app_of(StoredFeed(run(1)))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("plus")
+        assert "Window: 5 min; so far 2 min 30 s are filled" in "".join(
+            text for text, _ in overview(app).foot.lines[0]
+        )

@@ -364,13 +364,15 @@ async def test_the_palette_runs_the_action_of_a_key() -> None:
 async def test_theme_and_window_are_told_to_be_kept() -> None:
     told: list[dict[str, Any]] = []
     async with screen(keep=lambda **choice: told.append(choice)) as (app, pilot):
-        await press(app, pilot, "t", "plus")
+        await press(app, pilot, "t")
+        assert "Theme: light" in footer_of(app)
+        await press(app, pilot, "plus")
         assert told == [
             {"theme": "light", "window_seconds": 120.0},
             {"theme": "light", "window_seconds": 300.0},
         ]
         assert app.theme == "light"
-        assert "Theme: light" in footer_of(app)
+        assert "Window: 5 min" in footer_of(app)
 
 
 def candidate(path: str, *, growing: bool = False) -> Candidate:

@@ -17,10 +17,16 @@ if TYPE_CHECKING:
 
 WINDOWS = (60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 10800.0, 21600.0, 43200.0, 86400.0)
 SCRUB_SHARE = 0.25  # of the window, a step
-# What is shown of a run that is younger than the window: each is at most half as long again as the one
-# before, so that never more than a third of a graph is empty.
-GROWTH = (60.0, 90.0, 120.0, 180.0, 240.0, 300.0, 450.0, 600.0, 900.0, 1200.0, 1800.0, 2700.0, 3600.0, 5400.0,
-          7200.0, 10800.0, 14400.0, 21600.0, 32400.0, 43200.0, 64800.0, 86400.0)  # fmt: skip
+# What is shown of a run that is younger than the window: each is at most a third longer than the one before,
+# so that soon no more than a quarter of a graph is empty. No shorter one is shown unasked: its graphs would
+# move more often than every few seconds, and every move is sent to the terminal.
+GROWTH = tuple(
+    60.0 * minutes
+    for minutes in (
+        2.5, 3, 4, 5, 6, 7.5, 10, 12.5, 15, 20, 25, 30, 40, 50, 60, 75, 90, 120, 150, 180,
+        240, 300, 360, 450, 600, 720, 900, 1200, 1440,
+    )
+)  # fmt: skip
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +117,7 @@ class Frame(msgspec.Struct, kw_only=True):
         if chosen > 0:
             first = self._first_reading_ts()
             filled = chosen if first is None else self.now_ts - first
-            return min(chosen, next((length for length in GROWTH if length >= filled), chosen))
+            return min(chosen, next((length for length in GROWTH if 1.02 * length >= filled), chosen))
         first = self.history.first_ts
         return max(60.0, self.end_ts - first) if first is not None else 300.0
 

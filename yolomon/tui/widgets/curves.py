@@ -161,16 +161,17 @@ def chart(frame: Frame, names: list[str], width: int, height: int) -> list[Line]
     head = legend(frame, names, width)
     bad = sum(curve.non_finite_count for curve in curves)
     if bad:
-        sign = frame.glyphs.critical
-        head = [
-            *head,
-            (fit(frame.tr("{sign} {n} values are NaN", sign=sign, n=bad), width - width_of(head)), "crit"),
-        ]
+        told = frame.tr("{sign} {n} values are NaN", sign=frame.glyphs.critical, n=bad)
+        if width_of(head) + cells_of(told) > width:
+            told = f"{frame.glyphs.critical} {bad} NaN"
+        head = legend(frame, names, max(1, width - cells_of(told)))
+        head = [*head, (fit(told, width - width_of(head)), "crit")]
     if height < 5 or width < 20:
         return [head]
     unit = frame.tr("epoch") if frame.history.train.epoch is not None else frame.tr("step")
     series = tuple(_points(curve) for curve in curves)
-    rows = _labelled(plot_rows(series, width - 1, height - 1, frame.glyphs), unit, width - 1)
+    ends = tuple(short(name).removeprefix("mAP")[:6] for name in names)
+    rows = _labelled(plot_rows(series, width - 1, height - 1, frame.glyphs, ends), unit, width - 1)
     return [head, *[[(" ", "text"), *row] for row in rows]]
 
 
@@ -219,8 +220,13 @@ def _points(curve: Curve) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 
 @lru_cache(maxsize=8)
-def plot_rows(series: Series, width: int, height: int, glyphs: Glyphs) -> list[Line]:
-    """Plotext's rows in our inks, with axes left and below. Empty lines while plotext is being loaded."""
+def plot_rows(
+    series: Series, width: int, height: int, glyphs: Glyphs, ends: tuple[str, ...] = ()
+) -> list[Line]:
+    """Plotext's rows in our inks, with axes left and below. Empty lines while plotext is being loaded.
+
+    `ends` are the words at the curves' last points: without them colour alone would tell which is which.
+    """
     if _plotext is None:
         return [[] for _ in range(height)]
     plotext = _plotext
@@ -241,13 +247,40 @@ def plot_rows(series: Series, width: int, height: int, glyphs: Glyphs) -> list[L
     y_values = nice_ticks(low, high, max(2, min(6, height // 3)))
     y_ruler.ticks(y_values, [f"{value:g}" for value in y_values])
     x_values = nice_ticks(least_x, most_x, max(2, width // 9))
+    x_values = [value for value in x_values if value == int(value)] or x_values  # there is no epoch 1.5
     x_ruler.ticks(x_values, [f"{value:g}" for value in x_values])
     for place, (xs, ys) in enumerate(series):
         symbol = "*" if glyphs.style == "ascii" else "braille"
         shown = within(xs, ys, low, high)
         figure.draw(figure.signal(*shown, marker=plotext.marker(symbol, place + 1)).lines())
     text = figure.build().string()
-    return [_inked(row, glyphs) for row in text.rstrip("\n").split("\n")][:height]
+    rows = [_inked(row, glyphs) for row in text.rstrip("\n").split("\n")][:height]
+    down = height - 2 if height > 3 else 0  # the axis and its numbers are below
+    places = [round((high - min(max(ys[-1], low), high)) / (high - low) * (down - 1)) for _, ys in series]
+    taken: set[int] = set()
+    order = sorted(range(len(ends)), key=lambda place: places[place]) if down >= 2 * len(ends) else []
+    for place in order:
+        row = next((r for r in _near(places[place], down) if r not in taken), None)
+        if row is not None:
+            taken.add(row)
+            rows[row] = _ending(rows[row], ends[place], INKS[place % len(INKS)], width)
+    return rows
+
+
+def _near(row: int, rows: int) -> list[int]:
+    """A row, then those beside it."""
+    return [r for r in (row, row + 1, row - 1, row + 2, row - 2) if 0 <= r < rows]
+
+
+def _ending(line: Line, word: str, ink: str, width: int) -> Line:
+    """The line with a word at its right end, in place of what was there."""
+    room = width - cells_of(word) - 1
+    kept: Line = []
+    for text, other in line:
+        free = room - width_of(kept)
+        if free > 0:
+            kept.append((text[:free], other))  # all signs of a plot are one cell wide
+    return [*fill(kept, room), (" " + word, ink)]
 
 
 def within(

@@ -59,7 +59,8 @@ def calm(frame: Frame) -> tuple[str, str]:
         return tr("Waiting for the first readings."), "dim"
     for status in history.statuses.values():
         if not status.ok and status.cause is not None:
-            return tr(status.cause), "warn"
+            remedy = "" if status.remedy is None else f" {frame.glyphs.arrow} {tr(status.remedy)}"
+            return tr(status.cause) + remedy, "warn"
     silent = silent_gpus(frame)
     if silent:
         return tr(

@@ -75,7 +75,8 @@ def card_lines(frame: Frame, gpu: GpuHistory, width: int, heights: tuple[int, in
                 ]
                 if place == 0
                 else [
-                    (" " + pad(frame.tr("peak"), label_cells), "band"),
+                    (" " + pad(frame.tr("peak"), label_cells - 1), "label"),
+                    (frame.glyphs.levels[4], "band"),  # the sign of what it explains
                     (pad_left(f"{peak:.0f} %", VALUE_CELLS), "dim"),
                     (" ", "text"),
                 ]

@@ -201,6 +201,9 @@ def verdict_of(frame: Frame, width: int) -> Line:
         return [*line, (f"{glyphs.warning} {words} ", "warn")]
     if frame.history.first_ts is None:
         return [*line, (tr("starting") + " ", "dim")]
+    machine = frame.history.statuses.get("nvml")
+    if machine is not None and not machine.ok and not frame.history.gpus:
+        return [*line, (f"{glyphs.warning} {tr('no GPU')} ", "warn")]
     if frame.history.train.ended is not None:
         return [*line, (f"{glyphs.ok} {tr('ended')} ", "ok")]
     if frame.history.train.count == 0:

@@ -76,7 +76,12 @@ def number_lines(frame: Frame, width: int) -> list[Line]:
             text = tr("Waiting for the first record of the log.")
         else:
             text = tr("No training log yet; press c to pick one.")
-        return [[(" " + piece, "dim")] for piece in wrap(text, width - 2)]
+            text += "\n" + tr(
+                "One is looked for under runs/, work_dirs/ and output/ of the folder that yolomon was "
+                "started in, and in what the processes on the GPUs have open."
+            )
+            text += "\n" + tr("Or name it: yolomon PATH, a log or a run's folder.")
+        return [[(" " + piece, "dim")] for part in text.split("\n") for piece in wrap(part, width - 2)]
     return [line for line in (_loss_line(frame, width), _speed_line(frame, width)) if width_of(line) > 1]
 
 
