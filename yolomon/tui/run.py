@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, MutableMapping
 
 from yolomon.messages import Translate
 from yolomon.settings import Settings
@@ -27,6 +28,7 @@ def show(
     Raises:
         Exception: what making the session raised, once the terminal is given back.
     """
+    trust_the_window(os.environ)
     keep = None if keeper is None else keeper.keep
     if callable(session):
         session = LateFeed(session, demo=demo)
@@ -42,3 +44,20 @@ def show(
     if isinstance(session, LateFeed) and session.failure is not None:
         raise session.failure
     return status or app.return_code or 0
+
+
+def trust_the_window(environment: MutableMapping[str, str], descriptor: int = 1) -> None:
+    """Forget exported COLUMNS and LINES where the terminal itself tells its size.
+
+    Textual takes them over the window's real size, and never hears of a resize then. A browser's driver and
+    a terminal that tells no size need them.
+    """
+    if "TEXTUAL_DRIVER" in environment:
+        return
+    try:
+        told = os.get_terminal_size(descriptor)
+    except OSError:
+        return
+    if told.columns and told.lines:
+        environment.pop("COLUMNS", None)
+        environment.pop("LINES", None)
