@@ -102,3 +102,21 @@ def test_small_graphics_contexts_are_nobodys_business(used: int) -> None:
 
 def test_the_ranks_of_one_job_are_no_contention() -> None:
     assert Scene(4, logging_ranks=[0]).start().train(60).said(*OTHERS) == []
+
+
+def test_a_process_that_cannot_be_seen_but_slows_the_steps_works() -> None:
+    """One that ended and keeps its memory costs no time: a job of another container does."""
+    scene = Scene(1).start()
+    scene.batches = 10**6
+    scene.train(30)
+    scene.gpus[0].others = [GpuProcess(pid=77, memory_used_bytes=19 * GIB)]
+    scene.step_seconds *= 1.7
+    assert scene.train(60).said(*OTHERS) == [("gpu-contention", "gpu0", "warning")]
+
+
+def test_a_process_that_dies_while_the_steps_stay_as_they_were_does_no_work() -> None:
+    scene = Scene(1).start()
+    scene.batches = 10**6
+    scene.train(30)
+    scene.gpus[0].others = [GpuProcess(pid=77, memory_used_bytes=19 * GIB)]
+    assert scene.train(60).said(*OTHERS) == [("orphan-memory", "gpu0", "warning")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from statistics import median
 from typing import ClassVar
 
 from yolomon.diagnosis.job import CONTEXT_BYTES, Foreign
@@ -39,6 +40,7 @@ ORPHAN_FREE_SECONDS = declare(
 )
 ORPHAN_BYTES = declare("orphan-memory.bytes", 2.0**30, "bytes", "held, at least")
 TRAINING_SECONDS = 8.0
+SLOWED = 1.2  # times the step before a process came
 LEFT_OVER_SECONDS = 120.0  # after the end of the run
 
 
@@ -53,6 +55,7 @@ class OtherUsers:
 
     def __init__(self) -> None:
         self._since: dict[tuple[str, int, int], float] = {}  # (what, GPU, pid) -> since when
+        self._working: set[tuple[str, int, int]] = set()  # those that slowed the job when they came
 
     def observe(self, item: Item, view: View) -> None:
         """Needs nothing but the history."""
@@ -75,6 +78,7 @@ class OtherUsers:
                 if claim is not None:
                     claims.append(claim)
         self._since = {key: since for key, since in self._since.items() if key in seen}
+        self._working &= seen
         return claims
 
     def _held(self, key: tuple[str, int, int], now_ts: float) -> float:
@@ -157,7 +161,12 @@ class OtherUsers:
             held = self._held(key, view.now_ts)
             since = max(self._since[key], view.now_ts - 20)
             cpu = job_cpu_percent(view, other.pid, since) if other.process is not None else None
-            gone = other.process is None and view.job.processes_visible and _lists_everyone(view)
+            if ours and other.process is None and _slowed_since(view, self._since[key]):
+                self._working.add(key)  # remembered: the steps before it leave the history
+            slowed = key in self._working
+            gone = (
+                other.process is None and not slowed and view.job.processes_visible and _lists_everyone(view)
+            )
             sleeps = cpu is not None and cpu < 3
             status = None if other.process is None else other.process.status
             dead = status in ("zombie", "dead", "stopped") or gone
@@ -170,7 +179,12 @@ class OtherUsers:
                 else:  # a sleeping process elsewhere may be somebody's notebook: for long it is only told
                     serious = dead or ours or held >= view.thresholds[ORPHAN_FREE_SECONDS]
                     claim = self._orphan(view, other, cpu, dead, "warning" if serious else "info")
-            elif ours and cpu is None and not gone and held >= 3 * view.thresholds[OTHER_SECONDS]:
+            elif (
+                ours
+                and cpu is None
+                and not gone
+                and held >= (1 if slowed else 3) * view.thresholds[OTHER_SECONDS]
+            ):
                 claim = self._contention(view, other, None)
             else:
                 claim = None
@@ -343,6 +357,28 @@ def _trains(view: View) -> bool:
 def _busy(view: View, index: int) -> bool:
     rows = view.seconds.latest(index, 30)
     return not rows or max((row.utilization_percent or 0.0) for row in rows) > 5
+
+
+def _slowed_since(view: View, since_ts: float) -> bool:
+    """Whether the job's steps became longer when a process came that is in no process table.
+
+    Then it works: one that ended and only keeps its memory costs no time.
+    """
+    leader = view.phases.leader
+    told = None if leader is None else view.history.train.ranks.get(leader.rank)
+    if told is None:
+        return False
+    before, after = [], []
+    for record in told.batches:
+        step = record.roles.step_seconds
+        if step is None or step != step or record.batch == 1:
+            continue
+        if record.ts < since_ts - 1.0:
+            before.append(step)
+        elif record.ts > since_ts + 2.0:
+            after.append(step)
+    # The first steps choose kernels and are slower than the rest: a median needs more than those.
+    return len(before) >= 20 and len(after) >= 10 and median(after[-30:]) > SLOWED * median(before[-60:])
 
 
 def _lists_everyone(view: View) -> bool:
