@@ -51,6 +51,13 @@ README = [
     ("demo-80x24", "straggler", (80, 24), "en", "dark", ""),
     ("demo-light-120x30", "straggler", (120, 30), "en", "light", ""),
     ("demo-zh-140x40", "straggler", (140, 40), "zh_CN", "dark", ""),
+    ("page-gpu-120x36", "straggler", (120, 36), "en", "dark", "2"),
+    ("page-processes-120x30", "straggler", (120, 30), "en", "dark", "3"),
+    ("page-curves-120x36", "memory-growth", (120, 36), "en", "dark", "4"),
+    ("page-features-120x30", "straggler", (120, 30), "en", "dark", "5"),
+    ("page-findings-120x30", "memory-growth", (120, 30), "en", "dark", "6"),
+    ("page-explanation-120x40", "straggler", (120, 40), "en", "dark", "enter"),
+    ("page-help-120x40", "straggler", (120, 40), "en", "dark", "7"),
 ]
 
 

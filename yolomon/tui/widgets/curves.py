@@ -258,7 +258,7 @@ def plot_rows(
     down = height - 2 if height > 3 else 0  # the axis and its numbers are below
     places = [round((high - min(max(ys[-1], low), high)) / (high - low) * (down - 1)) for _, ys in series]
     taken: set[int] = set()
-    order = sorted(range(len(ends)), key=lambda place: places[place]) if down >= 2 * len(ends) else []
+    order = sorted(range(len(ends)), key=lambda place: -series[place][1][-1]) if down >= 2 * len(ends) else []
     for place in order:
         row = next((r for r in _near(places[place], down) if r not in taken), None)
         if row is not None:
