@@ -120,3 +120,12 @@ def test_a_process_that_dies_while_the_steps_stay_as_they_were_does_no_work() ->
     scene.train(30)
     scene.gpus[0].others = [GpuProcess(pid=77, memory_used_bytes=19 * GIB)]
     assert scene.train(60).said(*OTHERS) == [("orphan-memory", "gpu0", "warning")]
+
+
+def test_a_rank_that_stays_on_its_gpu_long_after_the_end() -> None:
+    """After the end 29347 MiB stayed on a GPU (YOLOX#958)."""
+    scene = Scene(1).start().train(30).end()
+    scene.gpus[0].rest()
+    scene.cpu[1000] = 0.0
+    assert Scene(1).start().train(30).end().wait(60).said(*OTHERS) == []
+    assert scene.wait(200).said(*OTHERS) == [("orphan-memory", "gpu0", "warning")]

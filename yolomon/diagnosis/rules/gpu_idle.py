@@ -73,6 +73,7 @@ class OtherUsers:
                 *self._idle(view, gpu),
                 *self._foreign(view, gpu),
                 *self._ownerless(view, gpu),
+                *self._left_over(view, gpu),
             ):
                 seen.add(key)
                 if claim is not None:
