@@ -61,6 +61,8 @@ class Canvas(Widget):
     def _strip(self, line: Line, width: int) -> Strip:
         inks = self._inks or self._take_inks()
         segments = [Segment(text, inks[ink]) for text, ink in line]
+        if width_of(line) == width:
+            return Strip(segments, width)
         return Strip(segments).adjust_cell_length(width, inks["text"])
 
     def cells(self, y: int, start: int, end: int) -> Iterable[Segment]:
@@ -75,7 +77,10 @@ class Canvas(Widget):
             if place >= start and place + width <= end:
                 found.append(segment)
             elif place + width > start:
-                return self._filtered(strip.crop(start, end))
+                if len(segment.text) != width:  # a wide character may be cut
+                    return self._filtered(strip.crop(start, end))
+                part = segment.text[max(0, start - place) : end - place]
+                found.append(Segment(part, segment.style))
             place += width
         return self._filtered(Strip(found)) if self.app.no_color else found
 
@@ -129,10 +134,11 @@ def differences(old: Line, new: Line, width: int) -> list[tuple[int, int]]:
                 if cells_of(before[0]) != cells:
                     found = []
                     break
-                if found and found[-1][0] + found[-1][1] == x:
-                    found[-1] = (found[-1][0], found[-1][1] + cells)
+                first, last = _trimmed(before, after)
+                if found and found[-1][0] + found[-1][1] == x + first:
+                    found[-1] = (found[-1][0], found[-1][1] + cells - first - last)
                 else:
-                    found.append((x, cells))
+                    found.append((x + first, cells - first - last))
             x += cells
         else:
             return [(x, min(w, width - x)) for x, w in found if x < width and w > 0]
@@ -149,7 +155,22 @@ def differences(old: Line, new: Line, width: int) -> list[tuple[int, int]]:
         while tail < len(old) - first and tail < len(new) - first and old[-1 - tail] == new[-1 - tail]:
             tail += 1
             end -= cells_of(new[-tail][0])
+        if tail < len(old) - first and tail < len(new) - first:
+            end -= _trimmed(old[-1 - tail], new[-1 - tail])[1]
+    if first < len(old) and first < len(new):
+        x += _trimmed(old[first], new[first])[0]
     return [(x, max(0, min(end, width) - x))] if x < width else []
+
+
+def _trimmed(before: Span, after: Span) -> tuple[int, int]:
+    """How many cells two pieces have in common at the beginning, and of the rest at the end."""
+    old, new = before[0], after[0]
+    if before[1] != after[1] or cells_of(old) != len(old) or cells_of(new) != len(new):
+        return 0, 0
+    least = min(len(old), len(new))
+    first = next((i for i in range(least) if old[i] != new[i]), least)
+    last = next((i for i in range(least - first) if old[-1 - i] != new[-1 - i]), least - first)
+    return first, last
 
 
 def width_of(line: Line) -> int:

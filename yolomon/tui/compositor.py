@@ -60,6 +60,7 @@ def _color(color: Color | None, system: ColorSystem, *, foreground: bool) -> str
     return ";".join(color.downgrade(system).get_ansi_codes(foreground))
 
 
+@lru_cache(maxsize=4096)
 def transition(before: Codes, after: Codes) -> str:
     """The escape sequence that turns one style into another; empty where nothing differs."""
     if before == after:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import ceil, floor
+from operator import is_
 
 import msgspec
 
@@ -17,18 +18,30 @@ from yolomon.tui.glyphs import Glyphs
 
 Column = tuple[str, str]  # the sign and its ink
 Columns = Sequence[Bucket | None]
+DRAWN_LIMIT = 1024  # graphs that are remembered
+MOVE_SECONDS = 5.0  # a graph moves no more often: a move draws all of it anew, over a slow line too
 
 
 class TimeAxis(msgspec.Struct, frozen=True):
-    """Columns of time aligned to the clock: the last one holds `end_ts` and is still filling."""
+    """Columns of time aligned to the clock: the newest one holds `end_ts` and is still filling.
+
+    With a `jump` of more than one the last column may be ahead of the newest: the graph then moves on by so
+    many columns at once, and in between only its newest column changes.
+    """
 
     end_ts: float
     seconds_per_column: float
+    jump: int = 1
+
+    @property
+    def newest(self) -> int:
+        """The number, since the epoch of the clock, of the column that holds `end_ts`."""
+        return floor(self.end_ts / self.seconds_per_column)
 
     @property
     def last(self) -> int:
-        """The number of the newest column since the epoch of the clock."""
-        return floor(self.end_ts / self.seconds_per_column)
+        """The number of the rightmost column."""
+        return (self.newest // self.jump + 1) * self.jump - 1
 
     def place(self, ts: float, count: int) -> int | None:
         """In which of the `count` columns (0 is the oldest) a time lies; None outside."""
@@ -42,14 +55,16 @@ class TimeAxis(msgspec.Struct, frozen=True):
 
 def axis_for(window_seconds: float, columns: int, end_ts: float) -> TimeAxis:
     """The axis on which `columns` columns span about `window_seconds`."""
-    return TimeAxis(end_ts, max(window_seconds / max(1, columns), 0.05))
+    seconds = max(window_seconds / max(1, columns), 0.05)
+    return TimeAxis(end_ts, seconds, min(ceil(MOVE_SECONDS / seconds), max(1, columns // 12)))
 
 
 class ColumnCache:
-    """Pooled columns of many signals; between two turns only the newest column is read again."""
+    """Pooled columns of many signals; between two turns only the newest column is read and drawn again."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[object, ...], tuple[float, int, list[Bucket | None]]] = {}
+        self._kept: dict[tuple[object, ...], tuple[float, int, int, list[Bucket | None]]] = {}
+        self._drawn: dict[tuple[object, ...], _Drawn] = {}
 
     def get(
         self,
@@ -71,26 +86,63 @@ class ColumnCache:
             count: how many columns.
             filling: how many of the newest columns may still get values.
         """
-        width, last = axis.seconds_per_column, axis.last
+        width, last, newest = axis.seconds_per_column, axis.last, axis.newest
         key = (*key, name, count)
         known = self._kept.get(key)
-        if known is not None and known[0] == width and 0 <= last - known[1] < count:
-            buckets = known[2]
-            for index in range(known[1] - min(filling, count) + 1, last + 1):
-                bucket = table.pooled(name, index * width, (index + 1) * width, 1)[0]
-                if index <= known[1]:
-                    buckets[index - known[1] - 1] = bucket
-                else:
-                    buckets.append(bucket)
+        if known is not None and known[0] == width and 0 <= last - known[1] < count and newest >= known[2]:
+            buckets = known[3]
+            buckets.extend([None] * (last - known[1]))
             del buckets[:-count]
+            for index in range(max(known[2] - filling, last - count) + 1, newest + 1):
+                buckets[index - last - 1] = table.pooled(name, index * width, (index + 1) * width, 1)[0]
         else:
             buckets = table.pooled(name, (last - count + 1) * width, (last + 1) * width, count)
-        self._kept[key] = (width, last, buckets)
+        self._kept[key] = (width, last, newest, buckets)
         return buckets
+
+    def rows(
+        self,
+        key: tuple[object, ...],
+        columns: Columns,
+        style: Style,
+        glyphs: Glyphs,
+        height: int,
+        waits: Sequence[bool] = (),
+    ) -> list[list[Column]]:
+        """As `many_rows`; only columns that are others than at the last call with that key are drawn."""
+        key = (*key, len(columns), height, style.scale, style.base, style.measure, glyphs.style)
+        known = self._drawn.get(key)
+        if known is None:
+            if len(self._drawn) >= DRAWN_LIMIT:
+                self._drawn.clear()
+            known = self._drawn[key] = _Drawn([], [], many_rows([], style, glyphs, height))
+        if len(known.columns) == len(columns) and known.waits == waits:
+            changed = [i for i, same in enumerate(map(is_, columns, known.columns)) if not same]
+        else:
+            changed = list(range(len(columns)))
+        if 2 * len(changed) > len(columns):
+            known.rows = many_rows(columns, style, glyphs, height, waits)
+        else:
+            for place in changed:
+                part = many_rows([columns[place]], style, glyphs, height, waits[place : place + 1])
+                for row, (column,) in zip(known.rows, part, strict=True):
+                    row[place] = column
+        known.columns, known.waits = list(columns), list(waits)
+        return [list(row) for row in known.rows]
 
     def clear(self) -> None:
         """Forget everything (another window, a jump in time)."""
         self._kept.clear()
+        self._drawn.clear()
+
+
+class _Drawn:
+    """A graph as it was drawn last, and what it was drawn from."""
+
+    def __init__(self, columns: list[Bucket | None], waits: list[bool], rows: list[list[Column]]) -> None:
+        self.columns = columns
+        self.waits = waits
+        self.rows = rows
 
 
 def waiting(
@@ -227,8 +279,7 @@ _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 def halves(axis: TimeAxis) -> TimeAxis:
     """The axis whose columns are half as long: two of them, one beside the other, are a cell in braille."""
-    seconds = axis.seconds_per_column
-    return TimeAxis((axis.last + 1) * seconds - seconds / 8, seconds / 2)
+    return TimeAxis(axis.end_ts, axis.seconds_per_column / 2, 2 * axis.jump)
 
 
 def braille_rows(

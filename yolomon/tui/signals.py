@@ -155,7 +155,7 @@ def graph(frame: Frame, gpu: GpuHistory, name: str, count: int, height: int = 1)
         fine = frame.columns.get(key, gpu.fast, COLUMN_OF[name], plots.halves(axis), 2 * count, filling=2)
         rows = plots.braille_rows(fine, style_of(gpu, name), frame.glyphs, height, waits)
     else:
-        rows = plots.many_rows(columns, style_of(gpu, name), frame.glyphs, height, waits)
+        rows = frame.columns.rows((*key, name), columns, style_of(gpu, name), frame.glyphs, height, waits)
     _add_marks(frame, gpu, name, rows, count)
     return rows
 

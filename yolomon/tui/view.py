@@ -86,6 +86,7 @@ class Frame(msgspec.Struct, kw_only=True):
     filter: str = ""
     typing: str | None = None  # what is being typed into the last line
     notice: str = ""  # what was just done, said for a few seconds
+    _axes: dict[int, TimeAxis] = msgspec.field(default_factory=dict)  # those asked for so far
 
     @property
     def history(self) -> History:
@@ -131,13 +132,17 @@ class Frame(msgspec.Struct, kw_only=True):
 
         The whole run is put on a grid that grows in steps, so that its columns do not change every second.
         """
+        known = self._axes.get(count)
+        if known is not None:
+            return known
         window = self.window_seconds
         if self.view.window_seconds == 0:
             step = 60.0
             while step < window:
                 step *= 1.25
             window = step
-        return axis_for(window, count, self.end_ts)
+        made = self._axes[count] = axis_for(window, count, self.end_ts)
+        return made
 
     def findings_at(self) -> list[Finding]:
         """The findings that stood at the moment shown."""

@@ -93,7 +93,8 @@ def card_lines(frame: Frame, gpu: GpuHistory, width: int, heights: tuple[int, in
 def peak_percent(frame: Frame, gpu: GpuHistory, count: int) -> float | None:
     """The greatest utilization in the newest column: what its pale part reaches up to."""
     axis = frame.axis(count)
-    bucket = frame.columns.get((gpu.info.uuid,), gpu.fast, COLUMN_OF["util"], axis, count)[-1]
+    columns = frame.columns.get((gpu.info.uuid,), gpu.fast, COLUMN_OF["util"], axis, count)
+    bucket = columns[max(0, count - 1 - axis.last + axis.newest)]
     return None if bucket is None else bucket.maximum
 
 

@@ -100,25 +100,36 @@ def host_lines(frame: Frame, width: int, height: int) -> list[Line]:
 
 def _spread(pieces: list[Line], width: int, height: int) -> list[Line]:
     """The pieces in as few lines as hold them, of even length: none stands alone on the last one."""
-    count = len(_broken(pieces, width, height))
-    best = _broken(pieces, width, height)
-    for narrower in range(width - 1, 0, -1):
-        lines = _broken(pieces, narrower, height)
-        if len(lines) != count or sum(map(len, lines)) != sum(map(len, best)):
+    cells = [width_of(piece) for piece in pieces]
+    best = _broken(cells, width, height)
+    for narrower in range(width - 1, 0, -1) if len(best) > 1 else ():
+        counts = _broken(cells, narrower, height)
+        if len(counts) != len(best) or sum(counts) != sum(best):
             break
-        best = lines
-    return best
-
-
-def _broken(pieces: list[Line], width: int, height: int) -> list[Line]:
-    lines: list[Line] = [[(" ", "text")]]
-    for piece in pieces:
-        if width_of(lines[-1]) + width_of(piece) + 2 > width:
-            if len(lines) == height:
-                break
-            lines.append([(" ", "text")])
-        lines[-1] += [*piece, ("  ", "text")]
+        best = counts
+    lines: list[Line] = []
+    place = 0
+    for count in best:
+        line: Line = [(" ", "text")]
+        for piece in pieces[place : place + count]:
+            line += [*piece, ("  ", "text")]
+        lines.append(line)
+        place += count
     return lines
+
+
+def _broken(cells: list[int], width: int, height: int) -> list[int]:
+    """How many pieces of these lengths each line holds; what has no room at all is left out."""
+    counts, used = [0], 1
+    for length in cells:
+        if used + length + 2 > width:
+            if len(counts) == height:
+                break
+            counts.append(0)
+            used = 1
+        counts[-1] += 1
+        used += length + 2
+    return counts
 
 
 def host_card(frame: Frame, width: int, height: int) -> list[Line]:
