@@ -60,12 +60,15 @@ def eta(history: History, phases: Phases) -> Eta | None:
     if not usual:
         return _from_steps(train, leader, step, open_epochs)
     middle = low = high = 0.0
-    for epoch in open_epochs:
-        own = closed if epoch >= first_closed and closed else usual
-        known = bool(closed) or epoch < first_closed
-        middle += median(own)
-        low += quantile(own, 0.25) * (1.0 if known else CLOSE_MOSAIC_FASTEST)
-        high += quantile(own, 0.75) * (1.02 if known else 1.1)
+    still_mixed = max(0, min(first_closed, total + 1) - done - 1)
+    for count, own, known in (
+        (still_mixed, usual, True),
+        (len(open_epochs) - still_mixed, closed or usual, bool(closed)),
+    ):
+        if count > 0:
+            middle += count * median(own)
+            low += count * quantile(own, 0.25) * (1.0 if known else CLOSE_MOSAIC_FASTEST)
+            high += count * quantile(own, 0.75) * (1.02 if known else 1.1)
     elapsed = _elapsed_share(train, history.now_ts, median(usual), step) * median(usual)
     low_elapsed = min(elapsed, low)
     return Eta(max(middle - elapsed, 0.0), max(low - low_elapsed, 0.0), max(high - elapsed, 0.0))

@@ -38,6 +38,7 @@ MEMORY_SHARE = declare(
     "load-imbalance.memory-share", 0.15, "share", "difference of memory within a job over its median"
 )
 DATA_POINTS = declare("load-imbalance.data-points", 0.2, "share", "data time of one rank above the others'")
+ONSET_SECONDS = 10.0  # an onset is looked for again so often: nine minutes of all GPUs are gone through
 WAITS = ("busy_percent", "sm_active_percent", "utilization_percent")
 
 
@@ -55,6 +56,7 @@ class LoadImbalance:
     def __init__(self) -> None:
         self._active: set[str] = set()
         self._clocks: tuple[float, Claim | None] = (float("-inf"), None)  # when looked at, what was seen
+        self._onset = (-1, float("-inf"), 0.0)  # of which GPU, when looked for, what was found
 
     def observe(self, item: Item, view: View) -> None:
         """Needs nothing but the history."""
@@ -110,7 +112,9 @@ class LoadImbalance:
     ) -> Claim:
         rank = view.job.rank_of(slow)
         leader = view.phases.leader
-        onset = _onset(view, slow)
+        if self._onset[0] != slow or not 0 <= view.now_ts - self._onset[1] < ONSET_SECONDS:
+            self._onset = (slow, view.now_ts, _onset(view, slow))
+        onset = self._onset[2]
         step, before = _steps(view, rank, onset)
         waiting = peers_busy - busy[slow]
         peers_sm = [m.sm_active_percent for i, m in means.items() if i != slow and m.sm_active_percent]

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from statistics import median
 from typing import ClassVar
 
-from yolomon.diagnosis.forecast import eta
+from yolomon.diagnosis.forecast import Eta, eta
 from yolomon.diagnosis.rules.base import Claim, View
 from yolomon.diagnosis.rules.memory_series import Growing, MemorySeries
 from yolomon.diagnosis.thresholds import declare
@@ -44,6 +44,8 @@ FRAGMENTED_PEAK = declare(
 )
 SKIP_BATCHES = 10
 SKIP_BATCHES_DEVICE = 40  # kernels and the allocator find their sizes
+TESTED_A_PASS = 2  # GPUs in turn: a test takes up to a millisecond, and a leak takes minutes
+LONGEST_TURN = 5  # passes
 
 
 class _Gpu:
@@ -76,6 +78,7 @@ class MemoryGrowth:
         self._batches: dict[int, int] = {}
         self._step_ts: deque[float] = deque(maxlen=512)  # of the rank that is ahead
         self._retry: tuple[float, str] | None = None
+        self._checks = 0
 
     def observe(self, item: Item, view: View) -> None:
         """Take a step's memory."""
@@ -107,19 +110,24 @@ class MemoryGrowth:
     def check(self, view: View) -> Iterable[Claim]:
         """Claims by GPU."""
         claims: list[Claim] = []
-        for index in view.job.gpu_indices:
+        self._checks += 1
+        indices = view.job.gpu_indices
+        turns = min(max(1, len(indices) // TESTED_A_PASS), LONGEST_TURN)
+        ends: Eta | None = None
+        for place, index in enumerate(indices):
             history = view.history.gpu(index)
             if history is None:
                 continue
             gpu = self._gpus.setdefault(index, _Gpu())
             self._read_device(view, index, gpu)
             closed = (gpu.allocated.closed, gpu.reserved.closed, gpu.device.closed)
-            if closed != gpu.tested:
+            if closed != gpu.tested and (place + self._checks) % turns == 0:
                 gpu.tested = closed
                 gpu.growing = _grows(view, history, gpu)
             if gpu.growing is not None:
                 kind, growing = gpu.growing
-                claims += _say(view, history, kind, growing)
+                ends = ends or eta(view.history, view.phases)
+                claims += _say(view, history, kind, growing, ends)
             else:
                 claim = _fragmented(view, history)
                 if claim is not None:
@@ -195,7 +203,7 @@ def _grows(view: View, history: GpuHistory, gpu: _Gpu) -> tuple[str, Growing] | 
     return None if found is None else ("device", found)
 
 
-def _say(view: View, gpu: GpuHistory, kind: str, growing: Growing) -> list[Claim]:
+def _say(view: View, gpu: GpuHistory, kind: str, growing: Growing, ends: Eta | None) -> list[Claim]:
     index = gpu.info.index
     total = gpu.info.memory_total_bytes
     used = gpu.sample.memory_used_bytes if gpu.sample is not None else None
@@ -207,7 +215,6 @@ def _say(view: View, gpu: GpuHistory, kind: str, growing: Growing) -> list[Claim
         room = max(total - used, 0)
         seconds = room / (slope.value * rate)
         earliest, latest = room / (max(slope.high, slope.value) * rate), room / (slope.low * rate)
-    ends = eta(view.history, view.phases)
     left = None if ends is None else ends.seconds
     fits = seconds is not None and earliest is not None and left is not None and earliest > 1.5 * left
     if left is None and earliest is not None and earliest > 86400:
