@@ -45,6 +45,36 @@ def test_copy_on_write_in_workers_is_named_with_forecast_and_remedy() -> None:
     assert abs(finding.onset_ts - run.truths[0].onset_ts) < 15
 
 
+def without_pss_of_half(run: Labelled) -> Labelled:
+    """The run as it is seen while the walk over the processes' pages has reached every other one only."""
+
+    def change(item: Item) -> Item:
+        if isinstance(item, Telemetry) and item.processes is not None:
+            processes = tuple(
+                replaced(p, pss_bytes=None) if p.name == "pt_data_worker" and p.pid % 2 else p
+                for p in item.processes
+            )
+            return replaced(item, processes=processes)
+        return item
+
+    return changed(run, "half-pss", change)
+
+
+def test_workers_are_named_before_the_pss_of_each_is_read() -> None:
+    """An H200 machine filled at 0.6 GiB a second while PSS was known for 4 of 8 workers."""
+    run = simulate(Plan(name="fast", seed=7, fault="worker-leak", amount=600e6, workers=8, seconds=130.0))
+    (finding,) = findings(without_pss_of_half(run), "host-memory-growth")
+    assert finding.evidence["where"] == "workers"
+    assert finding.raised_ts - run.truths[0].onset_ts < 30
+    assert finding.confidence == "medium"
+    assert "only resident memory" in str(finding.unseen[0])
+
+
+def test_a_healthy_run_whose_pss_is_read_for_some_workers_is_quiet() -> None:
+    run = simulate(Plan(name="calm", seed=8, seconds=300.0))
+    assert not findings(without_pss_of_half(run), "host-memory-growth")
+
+
 def test_halving_the_workers_halves_the_growth() -> None:
     """THU-MIG/yoloe#24: 8 workers grew from 150 to 500 GB, 4 were fine; the slope scales with the workers."""
     rates = []

@@ -50,13 +50,16 @@ class HostMemoryGrowth:
     """The trainer's processes, its workers and the host's unavailable memory, each as a series.
 
     Copy-on-write in loader workers is seen as growth of the workers' own memory (PSS, where it is read: sums
-    of resident memory count shared pages once for each) while the trainer's stays (pytorch#13246).
+    of resident memory count shared pages once for each) while the trainer's stays (pytorch#13246). Reading
+    PSS walks all pages of a process, so it comes late for many or large workers: until each has one, their
+    resident memory says whose the host's growth is.
     """
 
     codes: ClassVar[tuple[str, ...]] = ("host-memory-growth",)
 
     def __init__(self) -> None:
         self._trainer, self._workers, self._host = GrowthSeries(), GrowthSeries(), GrowthSeries()
+        self._workers_resident = GrowthSeries()  # says whose growth it is while PSS is not read for all
         self._worker_pids: frozenset[int] = frozenset()
         self._has_pss = False
         self._workers_are_pss = False
@@ -77,7 +80,7 @@ class HostMemoryGrowth:
             self._add_processes(item.ts, view)
 
     def _reset(self) -> None:
-        for series in (self._trainer, self._workers, self._host):
+        for series in (self._trainer, self._workers, self._workers_resident, self._host):
             series.reset()
         self._worker_pids = frozenset()
 
@@ -86,6 +89,7 @@ class HostMemoryGrowth:
         pids = frozenset(process.sample.pid for process in workers)
         if pids - self._worker_pids:  # new workers have a level of their own
             self._workers.reset()
+            self._workers_resident.reset()
             if len(pids) > len(self._worker_pids):
                 self._host.reset()
         self._worker_pids = pids
@@ -98,6 +102,10 @@ class HostMemoryGrowth:
             known = [value for value in held if value is not None]
             if group and len(known) == len(held):
                 series.add(ts, float(sum(known)))
+        resident = [p.sample.rss_bytes for p in workers]
+        known = [value for value in resident if value is not None]
+        if workers and len(known) == len(resident):
+            self._workers_resident.add(ts, float(sum(known)))
 
     def check(self, view: View) -> Iterator[Claim]:
         """At most one claim: the host's memory has one end."""
@@ -118,11 +126,16 @@ class HostMemoryGrowth:
             slope = self._host.slope_since(found.onset_ts)
             if slope is None or slope < agreement * found.per_second:
                 return
-        grown_by_workers = self._workers.slope_since(found.onset_ts) or 0.0
+        grown_by_workers = self._workers.slope_since(found.onset_ts)
+        is_pss = self._has_pss and grown_by_workers is not None
+        if grown_by_workers is None:
+            grown_by_workers = self._workers_resident.slope_since(found.onset_ts) or 0.0
         grown_by_trainer = self._trainer.slope_since(found.onset_ts) or 0.0
         where = "elsewhere"
         if max(grown_by_workers, grown_by_trainer) >= agreement * found.per_second:
             where = "workers" if grown_by_workers > grown_by_trainer else "trainer"
+        if where == "trainer":
+            is_pss = self._has_pss
         available = _available(view.history)
         forecast = None
         if capacity is not None and available is not None:
@@ -136,13 +149,14 @@ class HostMemoryGrowth:
             return  # without a log, start-up looks like growth for minutes
         if where == "elsewhere" and found.scale.seconds < 60.0 and self._worker_pids:
             return  # not of this job: only a long trend is told
-        yield self._claim(found, forecast, where, available, capacity, view)
+        yield self._claim(found, forecast, where, is_pss, available, capacity, view)
 
     def _claim(
         self,
         found: Growing,
         forecast: Forecast | None,
         where: str,
+        is_pss: bool,
         available: float | None,
         capacity: float | None,
         view: View,
@@ -185,9 +199,9 @@ class HostMemoryGrowth:
             },
             signals=("memory_available_bytes", "memory_used_bytes"),
             explains=("host-memory-low",) if forecast is not None and forecast.time > 60 else (),
-            confidence="high" if where != "elsewhere" and self._has_pss else "medium",
+            confidence="high" if where != "elsewhere" and is_pss else "medium",
             unseen=()
-            if self._has_pss or where == "elsewhere"
+            if is_pss or where == "elsewhere"
             else (msg("shared pages are counted for each process: only resident memory is known"),),
             raise_after_seconds=3.0,
             clear_after_seconds=60.0,
