@@ -10,6 +10,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,8 @@ from yolomon.sources.nvml_worker import Answer, GpuWorker
 SOURCE = "nvml"
 GATHER_SECONDS = 0.25
 """How long a tick waits for the GPUs that answer at once; a later answer is emitted when it comes."""
+NEXT_SECONDS = 0.005
+"""How long a GPU waits for the answer of the one before it: threads that read at once hinder each other."""
 START_PATIENCE_SECONDS = 3.0
 """With persistence mode off the first query can take 30 s (Azure/aks-gpu#105): said, not cut short."""
 DEAD_TICKS = 3
@@ -255,16 +258,22 @@ class NvmlSource:
 
     def _tick(self, slow: bool) -> _Dead | None:
         ts, now = self._clock(), time.monotonic()
-        outstanding = set()
-        for worker in self._workers:
-            if worker.asked_ts is None and now >= worker.rest_until:
-                worker.ask(slow)
-                outstanding.add(worker)
+        awake = deque(w for w in self._workers if w.asked_ts is None and now >= w.rest_until)
+        outstanding: set[GpuWorker] = set()
         samples: dict[int, GpuSample] = {}
         answers: list[Answer] = []
-        until = now + min(GATHER_SECONDS, self._interval / 4)
-        while outstanding and (left := until - time.monotonic()) > 0 and not self._stopping.is_set():
-            event = self._next(left)
+        gather = min(GATHER_SECONDS, self._interval / 4)
+        patience = min(NEXT_SECONDS, gather / 2 / max(1, len(awake)))
+        until = now + gather
+        while (awake or outstanding) and not self._stopping.is_set():
+            if awake:
+                worker = awake.popleft()
+                worker.ask(slow)
+                outstanding.add(worker)
+            left = until - time.monotonic()
+            if left <= 0 and not awake:
+                break
+            event = self._next(min(left, patience) if awake else left)
             if isinstance(event, Answer) and (sample := self._take(event)) is not None:
                 answers.append(event)
                 outstanding.discard(event.worker)

@@ -52,12 +52,12 @@ static bool next_xid(struct event_set *set, struct event *event) {
 API nvmlReturn_t nvmlEventSetWait_v2(struct event_set *set, struct event *event, unsigned timeout_ms) {
     SYSTEM_CALL(true);
     NEED(set && event);
-    for (unsigned waited = 0;; waited += 100) {
+    for (unsigned waited = 0;; waited += 250) {
         scenario_refresh();
         if (next_xid(set, event)) return OK;
         if (waited >= timeout_ms) return TIMEOUT;
         pthread_mutex_unlock(&lock);
-        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = 250000000}, NULL);
         pthread_mutex_lock(&lock);
     }
 }
