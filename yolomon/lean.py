@@ -20,6 +20,7 @@ _HASHES = ("_md5", "_sha1", "_blake2", "_sha3")
 _SHA2, _SHA2_BEFORE_312 = ("_sha2",), ("_sha256", "_sha512")
 _M_ARENA_MAX = -8  # malloc.h of glibc
 ARENAS = 2
+COLLECTED_EVERY = (20_000, 10, 10)  # allocations: a picture makes some thousand lists, none of them a cycle
 
 
 @contextmanager
@@ -66,6 +67,7 @@ def begin_screen() -> None:
 def settle() -> None:
     """Once all is loaded: the collector need not look at it any more, and freed memory goes back."""
     gc.freeze()
+    gc.set_threshold(*COLLECTED_EVERY)
     gc.enable()
     if (libc := _glibc()) is not None:
         libc.malloc_trim(0)

@@ -21,7 +21,7 @@ from yolomon.trainlog.settings_files import settings_beside
 Emit = Callable[[Item], None]
 
 BUSY_SECONDS = 0.1  # between looks at a log that grows fast
-CALM_SECONDS = 0.2
+CALM_SECONDS = 0.25
 ABSENT_SECONDS = 0.5  # at a file that is not there
 BUSY_RECORDS = 20
 STATUS_SECONDS = 1.0

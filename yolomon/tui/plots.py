@@ -65,6 +65,7 @@ class ColumnCache:
     def __init__(self) -> None:
         self._kept: dict[tuple[object, ...], tuple[float, int, int, list[Bucket | None]]] = {}
         self._drawn: dict[tuple[object, ...], _Drawn] = {}
+        self._judged: dict[tuple[object, ...], tuple[tuple[Columns, Columns, Columns], list[bool]]] = {}
 
     def get(
         self,
@@ -116,10 +117,8 @@ class ColumnCache:
             if len(self._drawn) >= DRAWN_LIMIT:
                 self._drawn.clear()
             known = self._drawn[key] = _Drawn([], [], many_rows([], style, glyphs, height))
-        if len(known.columns) == len(columns) and known.waits == waits:
-            changed = [i for i, same in enumerate(map(is_, columns, known.columns)) if not same]
-        else:
-            changed = list(range(len(columns)))
+        same = len(known.columns) == len(columns) and known.waits == waits
+        changed = differing(known.columns, columns) if same else list(range(len(columns)))
         if 2 * len(changed) > len(columns):
             known.rows = many_rows(columns, style, glyphs, height, waits)
         else:
@@ -130,10 +129,50 @@ class ColumnCache:
         known.columns, known.waits = list(columns), list(waits)
         return [list(row) for row in known.rows]
 
+    def waiting(
+        self,
+        key: tuple[object, ...],
+        utilization: Columns,
+        memory_utilization: Columns,
+        power: Columns,
+        limit: float | None,
+    ) -> list[bool]:
+        """As `waiting`; only columns that are others than at the last call with that key are judged."""
+        key = (*key, "waits", len(utilization), limit)
+        known = self._judged.get(key)
+        now = (utilization, memory_utilization, power)
+        if known is None or any(len(a) != len(b) for a, b in zip(known[0], now, strict=True)):
+            waits = waiting(*now, limit)
+        else:
+            waits = known[1]
+            places = {p for a, b in zip(known[0], now, strict=True) for p in differing(a, b)}
+            if 2 * len(places) > len(utilization):
+                waits = waiting(*now, limit)
+            else:
+                for p in places:
+                    a, b, c = (columns[p : p + 1] for columns in now)
+                    (waits[p],) = waiting(a, b, c, limit)
+        if len(self._judged) >= DRAWN_LIMIT:
+            self._judged.clear()
+        self._judged[key] = ((list(utilization), list(memory_utilization), list(power)), waits)
+        return waits
+
     def clear(self) -> None:
         """Forget everything (another window, a jump in time)."""
         self._kept.clear()
         self._drawn.clear()
+        self._judged.clear()
+
+
+def differing(before: Columns, now: Columns) -> list[int]:
+    """Where two rows of columns of one length hold another bucket."""
+    same = list(map(is_, before, now))
+    found: list[int] = []
+    place = -1
+    for _ in range(same.count(False)):
+        place = same.index(False, place + 1)
+        found.append(place)
+    return found
 
 
 class _Drawn:
@@ -256,22 +295,20 @@ def mark(row: list[Column], place: int | None, sign: str, ink: str) -> None:
 
 def runs(row: Sequence[Column]) -> list[Column]:
     """Neighbours of one ink joined; the newest column stays a piece of its own: it alone is redrawn."""
-    if not row:
-        return []
+    if len(row) < 2:
+        return list(row)
+    signs, inks = zip(*row, strict=True)
+    text = "".join(signs)
     joined: list[Column] = []
-    text, ink = row[0]
-    for sign, other in row[1:-1]:
-        if other == ink:
-            text += sign
-        else:
-            joined.append((text, ink))
-            text, ink = sign, other
-    if len(row) > 1:
-        joined.append((text, ink))
-        joined.append(row[-1])
-    else:
-        joined.append((text, ink))
-    return joined
+    start, last = 0, len(row) - 1
+    while start < last:
+        ink = inks[start]
+        end = start + 1
+        while end < last and inks[end] == ink:
+            end += 1
+        joined.append((text[start:end], ink))
+        start = end
+    return [*joined, row[-1]]
 
 
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))

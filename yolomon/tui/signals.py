@@ -145,7 +145,8 @@ def graph(frame: Frame, gpu: GpuHistory, name: str, count: int, height: int = 1)
     columns = frame.columns.get(key, gpu.fast, COLUMN_OF[name], axis, count)
     waits: list[bool] = []
     if name == "util":
-        waits = plots.waiting(
+        waits = frame.columns.waiting(
+            key,
             columns,
             frame.columns.get(key, gpu.fast, "memory_utilization_percent", axis, count),
             frame.columns.get(key, gpu.fast, "power_watts", axis, count),

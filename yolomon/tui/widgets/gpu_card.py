@@ -8,7 +8,7 @@ from yolomon.tui.canvas import Line
 from yolomon.tui.short_names import short_name
 from yolomon.tui.signals import COLUMN_OF, Reading, concerns, graph, heat_ink, memory_ink, reading
 from yolomon.tui.view import Frame
-from yolomon.tui.widgets.box import bottom_edge, inside, top_edge
+from yolomon.tui.widgets.box import bottom_edge, top_edge
 from yolomon.tui.widgets.time_axis import axis_words
 from yolomon.tui.words import duration, fit, pad, pad_left, plain, size
 
@@ -59,7 +59,7 @@ def card_lines(frame: Frame, gpu: GpuHistory, width: int, heights: tuple[int, in
     now = reading(frame, gpu)
     judgement, ink = judgement_of(frame, gpu, now)
     lines = [top_edge(frame.glyphs, width, title_of(frame, gpu, width - 24), judgement, ink)]
-    inner = width - 2
+    side = (frame.glyphs.vertical, "frame")
     label_cells = label_width(frame)
     count = graph_cells(frame, width)
     for name, height in zip(COLUMN_OF, heights, strict=True):
@@ -85,8 +85,7 @@ def card_lines(frame: Frame, gpu: GpuHistory, width: int, heights: tuple[int, in
             )
             tail = pad_left(verdict, JUDGEMENT_CELLS) if place == 0 else " " * JUDGEMENT_CELLS
             body: Line = [*head, *plots.runs(row), (" ", "text"), (tail, verdict_ink), (" ", "text")]
-            lines.append(inside(frame.glyphs, width, body))
-    assert inner > 0
+            lines.append([side, *body, side])  # its cells add up to the width: nothing to fill
     return lines
 
 
