@@ -103,11 +103,12 @@ class DataStarvation:
         return claims
 
     def _little_work(self, view: View, index: int, told: _Share | None) -> Claim | None:
-        """Bursts and little work, looked at every 10 s: both are judged over minutes."""
-        looked, seen = self._slow.get(index, (float("-inf"), None))
+        """Bursts and little work, looked at every 10 s: both are judged over minutes, and by GPUs in turn."""
+        looked, seen = self._slow.get(index, (view.now_ts - index % 8, None))
         if not 0 <= view.now_ts - looked < 10:
             seen = _bursty(view, index, told) or _underused(view, index, told)
-            self._slow[index] = (view.now_ts, seen)
+            looked = view.now_ts
+        self._slow[index] = (looked, seen)
         return seen
 
     def _say(self, view: View, shares: list[_Share], starving: list[_Share]) -> list[Claim]:
