@@ -133,9 +133,26 @@ def test_a_bad_settings_file_is_said_with_its_name(tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     config.write_text("them = 1\n")
     result = yolomon("config", YOLOMON_CONFIG=str(config))
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert "config.toml" in result.stderr
     assert "them" in result.stderr
+
+
+@pytest.mark.parametrize("speed", ["0", "-1", "nan", "inf", "1e9"])
+def test_a_speed_at_which_nothing_can_be_seen_is_refused(speed: str) -> None:
+    result = yolomon("replay", "none.jsonl", "--speed", speed)
+    assert result.returncode == 2
+    assert "'--speed'" in result.stderr
+
+
+def test_a_full_disk_under_the_output_is_one_line() -> None:
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "yolomon", "explain"],
+            stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False, env=ENVIRONMENT,
+        )  # fmt: skip
+    assert result.returncode == 2
+    assert result.stderr == "yolomon: the output: No space left on device\n"
 
 
 def test_an_unknown_threshold_is_said(tmp_path: Path) -> None:

@@ -14,6 +14,10 @@ def main() -> None:
     except BrokenPipeError:  # `yolomon diagnose ... | head`
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:  # stdout on a full disk; the commands answer for the files that they open
+        where = "the output" if error.filename is None else repr(error.filename)
+        sys.stderr.write(f"yolomon: {where}: {error.strerror or error}\n")
+        sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,26 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class BadSetting(click.ClickException):
+    """A setting that cannot be used. Exit status 2, never the 1 with which `diagnose` tells of findings."""
+
+    exit_code = 2
+
+
+class Above(click.FloatRange):
+    """A number above 0, up to a limit. `click.FloatRange` lets NaN through: it is neither below nor above."""
+
+    def __init__(self, most: float) -> None:
+        super().__init__(min=0, max=most, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number, or a usage error."""
+        number = float(super().convert(value, param, ctx))
+        if number != number:
+            self.fail(f"{value} is no number.", param, ctx)
+        return number
+
+
 class DefaultToWatch(click.Group):
     """A group in which `yolomon LOG ...` and `yolomon` alone mean `yolomon watch`."""
 
@@ -50,7 +70,12 @@ def cli() -> None:
 def screen_options(command: F) -> F:
     """The options of every command that opens the screen."""
     for option in (
-        click.option("--window", "window_seconds", type=float, help="Seconds on the graphs' time axis."),
+        click.option(
+            "--window",
+            "window_seconds",
+            type=float,
+            help="Seconds on the graphs' time axis; 0: the whole run.",
+        ),
         click.option("--theme", help="auto, dark, light, high-contrast, color-blind, monochrome, terminal."),
         click.option("--language", help="auto, en or zh_CN."),
         click.option(
@@ -96,7 +121,11 @@ def watch(logs: tuple[str, ...], once: bool, as_json: bool, tee: str | None, **o
 
 @cli.command()
 @click.option(
-    "--speed", type=float, default=1.0, show_default=True, help="How many times faster than recorded."
+    "--speed",
+    type=Above(1000),
+    default=1.0,
+    show_default=True,
+    help="How many times faster than recorded.",
 )
 @screen_options
 def demo(speed: float, **options: Any) -> None:
@@ -120,7 +149,11 @@ def demo(speed: float, **options: Any) -> None:
 @click.argument("recording", type=click.Path())
 @click.option("--log", "logs", multiple=True, type=click.Path(), help="A trainer's log to play beside it.")
 @click.option(
-    "--speed", type=float, default=1.0, show_default=True, help="How many times faster than recorded."
+    "--speed",
+    type=Above(1000),
+    default=1.0,
+    show_default=True,
+    help="How many times faster than recorded.",
 )
 @screen_options
 def replay(recording: str, logs: tuple[str, ...], speed: float, **options: Any) -> None:
@@ -136,7 +169,11 @@ def replay(recording: str, logs: tuple[str, ...], speed: float, **options: Any) 
 @cli.command()
 @click.argument("logs", nargs=-1, metavar="[LOG ...]")
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False), help="The file to write.")
-@click.option("--seconds", type=float, help="Stop after this long; else at Ctrl-C or SIGTERM.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Stop after this long; else at Ctrl-C or SIGTERM.",
+)
 @click.option(
     "--interval", "interval_seconds", type=float, help="Seconds between two readings (at least 0.5)."
 )
@@ -251,7 +288,7 @@ def _settings(options: dict[str, Any]) -> tuple[LoadedSettings, Translate]:
     try:
         loaded = load(options)
     except SettingsError as error:
-        raise click.ClickException(str(error)) from error
+        raise BadSetting(str(error)) from error
     return loaded, translator(_language(loaded.settings.language))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import stat
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +13,9 @@ from typing import Any, Literal
 import msgspec
 
 ENVIRONMENT_PREFIX = "YOLOMON_"
+THEMES = ("auto", "dark", "light", "high-contrast", "color-blind", "monochrome", "terminal")
+LONGEST_INTERVAL_SECONDS = 3600.0  # a wait must fit the platform's time_t
+LONGEST_WINDOW_SECONDS = 1e8  # three years
 
 
 class SettingsError(ValueError):
@@ -22,7 +27,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     interval_seconds: float = 1.0  # fast tier; at least 0.5
     slow_interval_seconds: float = 5.0
-    window_seconds: float = 300.0  # the graphs' time axis
+    window_seconds: float = 300.0  # the graphs' time axis; 0: the whole run
     theme: str = "auto"  # auto, dark, light, high-contrast, color-blind, monochrome, terminal
     language: str = "auto"  # auto (the locale), en, zh_CN
     graph: Literal["auto", "braille", "blocks", "ascii"] = "auto"
@@ -83,18 +88,40 @@ def load(
     except msgspec.ValidationError as error:
         name = str(error).rpartition("$.")[2].split("[")[0].rstrip("`")
         raise SettingsError(f"{origin.get(name, file)}: {name}: {error}") from error
-    if not settings.interval_seconds >= 0.5:
-        raise SettingsError(
-            f"interval_seconds = {settings.interval_seconds} ({origin['interval_seconds']}): at least 0.5"
-        )
+    _check(settings, origin)
     return LoadedSettings(settings, origin, file)
+
+
+def _check(settings: Settings, origin: Mapping[str, str]) -> None:
+    """Refuse, with its origin, a value of the right kind that nothing can be done with."""
+
+    def refuse(name: str, why: str) -> SettingsError:
+        return SettingsError(f"{name} = {getattr(settings, name)} ({origin[name]}): {why}")
+
+    for name in ("interval_seconds", "slow_interval_seconds"):
+        if not 0.5 <= getattr(settings, name) <= LONGEST_INTERVAL_SECONDS:
+            raise refuse(name, f"at least 0.5 and at most {LONGEST_INTERVAL_SECONDS:.0f}")
+    if not 0 <= settings.window_seconds <= LONGEST_WINDOW_SECONDS:
+        raise refuse("window_seconds", f"0 (the whole run) to {LONGEST_WINDOW_SECONDS:.0f}")
+    if settings.theme not in THEMES:
+        raise refuse("theme", "one of " + ", ".join(THEMES))
+    # a locale's whole name ("zh_CN.UTF-8", "zh-Hans") is understood, too: see `messages.normalize_language`
+    if settings.language != "auto" and not settings.language.lower().startswith(("en", "zh")):
+        raise refuse("language", "one of auto, en, zh_CN")
+    for name, value in settings.thresholds.items():
+        if not math.isfinite(value):
+            raise SettingsError(f"{name} = {value} ({origin['thresholds']}): no number to compare with")
 
 
 def _from_file(file: Path) -> dict[str, Any]:
     try:
-        text = file.read_text("utf-8")
-    except FileNotFoundError:
+        kind = file.stat().st_mode
+    except OSError:  # also a home that this user may not enter (`sudo -u`): there are no settings for them
         return {}
+    try:
+        if stat.S_ISFIFO(kind):  # reading it would wait for a writer
+            raise SettingsError(f"{file}: no regular file")
+        text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{file}: {error}") from error
     values, why = _toml(text)
