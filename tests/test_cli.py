@@ -145,6 +145,13 @@ def test_a_speed_at_which_nothing_can_be_seen_is_refused(speed: str) -> None:
     assert "'--speed'" in result.stderr
 
 
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan"])
+def test_a_recording_of_no_length_is_refused(tmp_path: Path, seconds: str) -> None:
+    result = yolomon("record", "-o", tmp_path / "out.jsonl", "--seconds", seconds)
+    assert result.returncode == 2
+    assert not (tmp_path / "out.jsonl").exists()
+
+
 def test_a_full_disk_under_the_output_is_one_line() -> None:
     with open("/dev/full", "w") as full:
         result = subprocess.run(

@@ -171,7 +171,7 @@ def replay(recording: str, logs: tuple[str, ...], speed: float, **options: Any) 
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False), help="The file to write.")
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Above(1e9),
     help="Stop after this long; else at Ctrl-C or SIGTERM.",
 )
 @click.option(
