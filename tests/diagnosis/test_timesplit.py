@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+from tests.diagnosis.scene import Scene
 from yolomon.diagnosis.phases import Phases
+from yolomon.diagnosis.run_recording import run_engine, where_the_time_goes
 from yolomon.diagnosis.timesplit import TimeSplit
 from yolomon.model import TrainRecord
 
@@ -23,3 +27,25 @@ def test_epoch_rows_alone_give_no_split() -> None:
     phases.observe(step)
     split.observe(step)
     assert split.ranks() == [0]
+
+
+@pytest.mark.parametrize("properly", [True, False])
+def test_the_time_after_the_run_is_not_counted(properly: bool) -> None:
+    """A watcher that stays for minutes after the end or the death does not fill the bar with waiting."""
+    scene = Scene().start().train(60)
+    if properly:
+        scene.end()
+    over_ts = scene.now
+    scene.dead.add(scene.pid(0))
+    scene.gpus[0].rest()
+    scene.wait(300)
+    engine = run_engine(scene.items)
+    (times,) = where_the_time_goes(engine)
+    spent = sum(times.seconds.values())
+    assert spent == pytest.approx(times.elapsed_seconds, abs=0.01)
+    assert spent < over_ts - scene.items[0].ts + 3
+    assert times.start_ts < scene.items[0].ts + 10
+    assert times.seconds["checkpoint"] < 10
+    assert times.seconds["stalled"] == 0
+    recent = engine.timesplit.recent(0, engine.history.now_ts, 120.0)
+    assert recent is not None and recent.seconds["compute"] > 30

@@ -108,12 +108,11 @@ def _is_recording(path: str) -> bool:
 def _times_json(times: TimesOfRank, engine: Engine) -> dict[str, Any]:
     """Where the time went, in the shape of a finding, so that one reader reads all lines."""
     history = engine.history
-    start = history.now_ts - times.elapsed_seconds
     return {
         "code": "time-split",
         "severity": "info",
         "target": "run" if times.gpu_index is None else f"gpu{times.gpu_index}",
-        "onset_ts": start,
+        "onset_ts": times.start_ts,
         "raised_ts": history.now_ts,
         "cleared_ts": None,
         "rank": times.rank,

@@ -161,6 +161,8 @@ class Engine:
                 known = claims.get(key)
                 if known is None or _WEIGHT[claim.severity] < _WEIGHT[known.severity]:
                     claims[key] = claim
+        over = claims.get(("trainer-died", "run")) or claims.get(("trainer-ended", "run"))
+        self.timesplit.over_ts = None if over is None else over.onset_ts
         for key, claim in claims.items():
             self._claimed(key, claim, now_ts)
         for key, state in list(self._states.items()):

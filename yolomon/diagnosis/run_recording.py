@@ -48,6 +48,7 @@ class TimesOfRank(msgspec.Struct, frozen=True, kw_only=True):
 
     rank: int | None
     gpu_index: int | None
+    start_ts: float
     elapsed_seconds: float
     seconds: dict[str, float]
     estimated: tuple[str, ...]
@@ -78,6 +79,7 @@ def _times(
     return TimesOfRank(
         rank=rank,
         gpu_index=gpu,
+        start_ts=split.start_ts,
         elapsed_seconds=round(split.elapsed_seconds, 3),
         seconds={name: round(split.seconds.get(name, 0.0), 3) for name in CATEGORIES},
         estimated=split.estimated,

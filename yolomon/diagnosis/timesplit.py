@@ -24,7 +24,7 @@ CATEGORIES = (
     "checkpoint",
     "start-up",
     "stalled",
-    "idle",  # only where no step is known: the GPU ran no kernel
+    "idle",  # where no step is known: the GPU ran no kernel; else between the run's end and what follows it
 )
 SLOT_SECONDS = 15.0
 SLOTS_LIMIT = 960  # 4 hours
@@ -74,6 +74,7 @@ class TimeSplit:
     def __init__(self, phases: Phases) -> None:
         self._phases = phases
         self._ranks: dict[int, _Rank] = {}
+        self.over_ts: float | None = None  # when the trainer ended or died: nothing is counted after that
 
     def observe(self, record: TrainRecord) -> None:
         """Take one record, after `Phases` has."""
@@ -124,6 +125,7 @@ class TimeSplit:
         known = self._known(rank)
         if known is None:
             return None
+        now_ts = self._until(known, now_ts)
         sums = dict(known.total)
         for category, start, end, _ in self._open(rank, known, now_ts):
             sums[category] += end - start
@@ -134,6 +136,7 @@ class TimeSplit:
         known = self._known(rank)
         if known is None:
             return None
+        now_ts = self._until(known, now_ts)
         sums = dict.fromkeys(CATEGORIES, 0.0)
         start_ts = max(known.start_ts, now_ts - last_seconds)
         first = int(start_ts // SLOT_SECONDS)
@@ -156,6 +159,10 @@ class TimeSplit:
             Split(start, end, dict(sums), _estimated(known), epoch)
             for epoch, start, end, sums in known.epochs
         ]
+
+    def _until(self, rank: _Rank, now_ts: float) -> float:
+        """The newest time that is still the run's."""
+        return now_ts if self.over_ts is None else max(min(now_ts, self.over_ts), rank.cursor_ts)
 
     def _open(self, number: int, rank: _Rank, now_ts: float) -> list[tuple[str, float, float, int | None]]:
         """The parts of the time since the newest record."""
@@ -222,7 +229,7 @@ class TimeSplit:
         if leader is not None and number != leader.rank and interval.phase in ("epoch-turn", "checkpoint"):
             return "rank-wait"  # the lowest rank validates or saves, the others wait for it
         if interval.phase == "ended":
-            return "checkpoint"
+            return "idle"
         return _OF_PHASE[interval.phase]
 
 
