@@ -11,6 +11,7 @@ from yolomon.sources.recording import read_all
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 FREEZE_TS, CRASH_TS, LEAK_TS = 1796097162.7, 1796097217.2, 1796097264.2
+WORKER_LEAK_TS = 1796097318.0
 
 
 @pytest.mark.parametrize(
@@ -19,6 +20,7 @@ FREEZE_TS, CRASH_TS, LEAK_TS = 1796097162.7, 1796097217.2, 1796097264.2
         ("freeze", {("stall", "run")}, FREEZE_TS + 20),
         ("oomcrash", {("trainer-died", "run")}, CRASH_TS + 10),
         ("leak8", {("vram-growth", "gpu0")}, LEAK_TS + 20),
+        ("workerleak", {("host-memory-growth", "host")}, WORKER_LEAK_TS + 22),
         ("zombie", {("orphan-memory", "gpu0")}, None),
         ("healthy-n128", set(), None),
         ("healthy-s16", set(), None),
