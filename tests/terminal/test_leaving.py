@@ -55,14 +55,18 @@ def test_a_failure_of_its_own_is_one_line_and_the_terminal_is_as_before(
     pane.close()
 
 
-def test_stopped_by_the_shell_and_back_in_the_foreground(
-    tmux: Tmux, surroundings: dict[str, str], tmp_path: Path
+@pytest.mark.parametrize("by", ["key", "signal"])
+def test_stopped_and_back_in_the_foreground(
+    tmux: Tmux, surroundings: dict[str, str], tmp_path: Path, by: str
 ) -> None:
-    """As with `kill -TSTP` or Ctrl-Z from outside: the shell has its terminal until `fg`."""
+    """Ctrl-Z, or `kill -TSTP` from outside: the shell has its terminal until `fg`."""
     line = f"set -m; {shlex.join(YOLOMON)} demo; echo now stopped; read -r answer; fg"
     pane = tmux.open(["sh", "-c", line], folder=tmp_path, environment=surroundings)
     pane.until("GPU 1", START_SECONDS)
-    pane.process().children()[0].send_signal(signal.SIGTSTP)
+    if by == "key":
+        pane.press("C-z")
+    else:
+        pane.process().children()[0].send_signal(signal.SIGTSTP)
     pane.until("now stopped")
     assert pane.ask("alternate_on") == "0"
     pane.press("Enter")

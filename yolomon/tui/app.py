@@ -36,6 +36,7 @@ from yolomon.tui.widgets import curves
 from yolomon.tui.words import duration
 
 TICK_SECONDS = 0.5  # two frames a second at most
+AFTER_READING_SECONDS = 0.15  # by then all GPUs that answer at once have
 QUIET_SECONDS = 1.0  # without news, ages and the clock move on this often
 DRAIN_SECONDS = 0.02
 NOTICE_SECONDS = 6.0
@@ -94,6 +95,14 @@ class MonitorApp(App[int]):
         Binding(
             "ctrl+l", "repaint", "Redraw", id="repaint", show=False, tooltip="Paint the whole screen anew"
         ),
+        Binding(
+            "ctrl+z",
+            "suspend_process",
+            "Suspend",
+            id="suspend",
+            show=False,
+            tooltip="Put yolomon in the background; fg brings it back",
+        ),
     ]
 
     def __init__(
@@ -140,7 +149,7 @@ class MonitorApp(App[int]):
     def on_mount(self) -> None:
         """Begin to drain and to draw."""
         if self._timed:
-            self.set_interval(TICK_SECONDS, self._tick, name="tick")
+            self.set_timer(TICK_SECONDS, self._tick, name="tick")
         self.call_after_refresh(self._first)
 
     def _first(self) -> None:
@@ -153,7 +162,9 @@ class MonitorApp(App[int]):
             self.set_timer(SETTLE_SECONDS, settle, name="settle")
 
     def _tick(self) -> None:
+        began = time.monotonic()
         changed = self.feed.drain(DRAIN_SECONDS)
+        behind = time.monotonic() - began >= DRAIN_SECONDS
         if self.feed.needs_choice and not self._asked:
             self._asked = True
             self.action_pick_log()
@@ -162,6 +173,14 @@ class MonitorApp(App[int]):
         if (changed and machine != self._drawn_machine_ts) or now - self._drawn_at >= QUIET_SECONDS - 0.1:
             self._drawn_machine_ts = machine
             self.redraw()
+        self.set_timer(TICK_SECONDS if behind else self._until_next_reading(machine), self._tick, name="tick")
+
+    def _until_next_reading(self, machine_ts: float | None) -> float:
+        """Seconds until the GPUs' next reading is there: looking earlier would find nothing to draw."""
+        if machine_ts is None or self.feed.replay is not None:
+            return TICK_SECONDS
+        due = machine_ts + self.settings.interval_seconds + AFTER_READING_SECONDS - self._clock()
+        return min(max(due, TICK_SECONDS), QUIET_SECONDS) if due > 0 else TICK_SECONDS
 
     def _machine_ts(self) -> float | None:
         """The time of the GPUs' newest reading, else the host's: these make frames.
