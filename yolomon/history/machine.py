@@ -6,7 +6,7 @@ from collections import deque
 
 import msgspec
 
-from yolomon.history.table import Table
+from yolomon.history.table import COARSE_ROWS, Table
 from yolomon.model import GpmSample, GpuInfo, GpuSample, GpuSlow, HostSample, ProcessSample
 
 FAST_COLUMNS = (
@@ -69,8 +69,9 @@ class GpuHistory:
 
     def __init__(self, info: GpuInfo) -> None:
         self.info = info
-        self.fast = Table(FAST_COLUMNS)
-        self.slow_table = Table(SLOW_COLUMNS, raw_rows=900)
+        coarse_rows = COARSE_ROWS - 2 * (info.index % 64)  # no two GPUs join their buckets at once
+        self.fast = Table(FAST_COLUMNS, coarse_rows=coarse_rows)
+        self.slow_table = Table(SLOW_COLUMNS, raw_rows=900, coarse_rows=coarse_rows)
         self.sample: GpuSample | None = None
         self.sample_ts: float | None = None
         self.answer_ts: float | None = None  # the newest reading with state "ok"

@@ -17,6 +17,7 @@ import msgspec
 
 MEDIUM_SECONDS = 15.0
 COARSE_SECONDS = 240.0
+COARSE_ROWS = 1008
 _Put = Callable[[float, float, float, float], None]
 _PRECISE = ("_bytes", "_joules", "_ns", "step", "_ts")
 
@@ -46,7 +47,7 @@ class Table:
         *,
         raw_rows: int = 1800,
         medium_rows: int = 960,
-        coarse_rows: int = 1008,
+        coarse_rows: int = COARSE_ROWS,
     ) -> None:
         self.columns = tuple(columns)
         self._index = {name: place for place, name in enumerate(self.columns)}
@@ -54,6 +55,8 @@ class Table:
         self.times = array("d")
         self._dropped = False  # whether raw rows were given up
         self._raw: list[array[float] | None] = [None] * len(self.columns)
+        self._open: float | None = None  # the bucket of the newest rows, and the first of them
+        self._open_row = 0
         self._coarse = _Level(len(self.columns), COARSE_SECONDS, coarse_rows, None)
         self._medium = _Level(len(self.columns), MEDIUM_SECONDS, medium_rows, self._coarse)
 
@@ -65,6 +68,11 @@ class Table:
         times = self.times
         if times and ts <= times[-1]:
             return
+        bucket = ts - ts % MEDIUM_SECONDS
+        if bucket != self._open:
+            if self._open is not None:
+                self._close_bucket(self._open)
+            self._open, self._open_row = bucket, len(times)
         times.append(ts)
         row = [nan if value is None else value for value in values]
         for place, (column, value) in enumerate(zip(self._raw, row, strict=True)):
@@ -74,14 +82,24 @@ class Table:
                 kind = "d" if self.columns[place].endswith(_PRECISE) else "f"
                 self._raw[place] = begun = _holes(kind, len(times))
                 begun[-1] = value
-        self._medium.add(ts, row, row, row)
         if len(times) > self._raw_rows + self._raw_rows // 4:
             drop = len(times) - self._raw_rows
             self._dropped = True
+            self._open_row = max(0, self._open_row - drop)
             del times[:drop]
             for column in self._raw:
                 if column is not None:
                     del column[:drop]
+
+    def _close_bucket(self, bucket: float) -> None:
+        """Pool the rows of a bucket that no further one falls into: all at once is cheaper than each."""
+        low, mean, high = ([nan] * len(self._raw) for _ in range(3))
+        for place, column in enumerate(self._raw):
+            values = () if column is None else [v for v in column[self._open_row :] if v == v]
+            if values:
+                low[place], high[place] = min(values), max(values)
+                mean[place] = sum(values) / len(values)
+        self._medium.store(bucket, low, mean, high)
 
     def latest(self, name: str) -> tuple[float, float] | None:
         """The newest value that was available, with its time; None if there is none in the raw rows."""
@@ -224,22 +242,28 @@ class _Level:
     def _close(self) -> None:
         assert self._open is not None
         means = [s / n if n else nan for s, n in zip(self._sum, self._count, strict=True)]
-        self.times.append(self._open)
-        for i, value in enumerate(means):
+        self.store(self._open, self._low, means, self._high)
+        columns = len(means)
+        self._low, self._high = [nan] * columns, [nan] * columns
+        self._sum, self._count = [0.0] * columns, [0] * columns
+
+    def store(
+        self, bucket: float, least: Sequence[float], mean: Sequence[float], most: Sequence[float]
+    ) -> None:
+        """Keep one closed bucket."""
+        self.times.append(bucket)
+        for i, value in enumerate(mean):
             stored = self._stored[i]
             if stored is None and value == value:
                 stored = self._stored[i] = _Stored(len(self.times) - 1)
             if stored is not None:
-                stored.add(self._low[i], value, self._high[i])
+                stored.add(least[i], value, most[i])
         if self._coarser is not None:
-            self._coarser.add(self._open, self._low, means, self._high)
+            self._coarser.add(bucket, least, mean, most)
             if len(self.times) > self._rows + self._rows // 8:
                 self._drop(len(self.times) - self._rows)
-        elif len(self.times) >= self._rows and self._open % (2 * self.seconds):
+        elif len(self.times) >= self._rows and bucket % (2 * self.seconds):
             self._join_pairs()  # the newest bucket is the second of its pair: no half pair stays open
-        columns = len(means)
-        self._low, self._high = [nan] * columns, [nan] * columns
-        self._sum, self._count = [0.0] * columns, [0] * columns
 
     def _drop(self, count: int) -> None:
         del self.times[:count]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rich.segment import Segment
 from rich.style import Style
@@ -168,9 +168,21 @@ def _trimmed(before: Span, after: Span) -> tuple[int, int]:
     if before[1] != after[1] or cells_of(old) != len(old) or cells_of(new) != len(new):
         return 0, 0
     least = min(len(old), len(new))
-    first = next((i for i in range(least) if old[i] != new[i]), least)
-    last = next((i for i in range(least - first) if old[-1 - i] != new[-1 - i]), least - first)
+    first = _common(least, lambda cells: old[:cells] == new[:cells])
+    last = _common(least - first, lambda cells: old[len(old) - cells :] == new[len(new) - cells :])
     return first, last
+
+
+def _common(most: int, equal: Callable[[int], bool]) -> int:
+    """The greatest number of cells that are equal, by halving."""
+    least = 0
+    while least < most:
+        middle = (least + most + 1) // 2
+        if equal(middle):
+            least = middle
+        else:
+            most = middle - 1
+    return least
 
 
 def width_of(line: Line) -> int:
