@@ -138,3 +138,12 @@ def test_a_batch_that_fills_the_gpu_gets_no_advice_to_raise_it() -> None:
     scene.batches = 10**6
     found = next(f for f in scene.train(150).findings() if f.code == "gpu-underused")
     assert "batch=-1" not in str(found.remedy)
+
+
+def test_one_rank_without_a_gpu_in_sight_is_called_training() -> None:
+    """A log alone: which GPU it was is not known, and there are no ranks to speak of."""
+    scene = starving(0.5).train(40)
+    log = [item for item in scene.items if isinstance(item, TrainRecord)]
+    found = [f for f in diagnose(log) if f.code == "data-starvation"]
+    assert [f.target for f in found] == ["run"]
+    assert str(found[0].summary).startswith("training waits for input 50 % of each step")

@@ -49,6 +49,18 @@ def test_one_part_alone_is_named() -> None:
     assert str(found[0].summary).startswith("seg_loss is NaN since step 7")
 
 
+def test_several_parts_are_named_in_the_plural() -> None:
+    record = TrainRecord(
+        ts=START,
+        kind="batch",
+        epoch=1,
+        step=7,
+        roles=Roles(loss=nan, losses={"loss_bbox": nan, "loss_centerness": nan, "loss_cls": 1.0}),
+    )
+    found = diagnose([record, TrainRecord(ts=START + 2, kind="batch")])
+    assert str(found[0].summary).startswith("loss_bbox, loss_centerness are NaN since step 7")
+
+
 def test_nan_metrics_and_gradient_norms_are_benign() -> None:
     """AP of classes that are absent; steps that AMP skips."""
     records = [

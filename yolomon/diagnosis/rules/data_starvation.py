@@ -175,7 +175,14 @@ def _claim(view: View, target: str, share: _Share, ranks: int) -> Claim:
     first = view.phases.leader
     cold = first is not None and first.epochs_done == 0 and found.where in ("disk", "unknown")
     summary: Message
-    if target == "run":
+    if target == "run" and ranks == 1:
+        summary = msg(
+            "training waits for input {share:.0f} % of each step ({data:.2f} of {step:.2f} s)",
+            share=percent,
+            data=share.data_seconds,
+            step=share.step_seconds,
+        )
+    elif target == "run":
         summary = msg(
             "all {count} ranks wait for input {share:.0f} % of each step ({data:.2f} of {step:.2f} s)",
             count=ranks,

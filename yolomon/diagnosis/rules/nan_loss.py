@@ -97,8 +97,16 @@ class NanLoss:
             else (msg("epoch {epoch}", epoch=first.epoch))
         )
         names = ", ".join(self._names)
+        several = msg(
+            "{names} are {word} since {place}; the other losses are finite",
+            names=names,
+            word=self._word,
+            place=place,
+        )
         summary = (
-            msg(
+            several
+            if len(self._names) > 1
+            else msg(
                 "{names} is {word} since {place}; the other losses are finite",
                 names=names,
                 word=self._word,
