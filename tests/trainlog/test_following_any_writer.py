@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.trainlog.following import Watched, line
@@ -25,6 +25,7 @@ def actions(draw: st.DrawFn) -> list[tuple[str, int, int]]:
 
 @settings(max_examples=100, deadline=None)
 @given(actions())
+@example([("junk", 0, 0), ("junk", 0, 0)])  # more junk than records is still a .jsonl
 def test_each_complete_record_arrives_once_and_in_order(plan: list[tuple[str, int, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         log = Watched(Path(folder) / "log.jsonl")

@@ -63,11 +63,11 @@ class Jsonl:
     def score(head: Head) -> float:
         """0.5 for objects with any number, less where lines are broken or hold words alone."""
         found, broken = head_objects(head)
-        if not found or broken > len(found):
+        hinted = head.name.endswith((".jsonl", ".ndjson"))
+        if not found or (broken > len(found) and not hinted):
             return 0.0
         if str(found[0].get("schema", "")).startswith("yolomon.telemetry"):
             return 0.0  # a recording of the machine, no trainer's log
-        hinted = head.name.endswith((".jsonl", ".ndjson"))
         parser = GenericJsonParser("")
         tells = any(
             isinstance(record, TrainRecord) and (record.numbers or record.epoch is not None)
