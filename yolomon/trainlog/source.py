@@ -22,6 +22,8 @@ Emit = Callable[[Item], None]
 
 BUSY_SECONDS = 0.1  # between looks at a log that grows fast
 CALM_SECONDS = 0.25
+TIMED_SECONDS = 0.5  # where the records bring their own times, and the screen draws once a second
+TIMED_FORMATS = frozenset({"yolomon-jsonl"})
 ABSENT_SECONDS = 0.5  # at a file that is not there
 BUSY_RECORDS = 20
 STATUS_SECONDS = 1.0
@@ -151,7 +153,10 @@ class _Follower:
             return 0.0
         if log.follower.state in ("waiting", "gone", "unreadable"):
             return ABSENT_SECONDS
-        return BUSY_SECONDS if records >= BUSY_RECORDS else CALM_SECONDS
+        if records >= BUSY_RECORDS:
+            return BUSY_SECONDS
+        timed = log.format is not None and log.format.name in TIMED_FORMATS
+        return TIMED_SECONDS if timed and records else CALM_SECONDS
 
     def _read_backlog(self, log: Log, opened: LongLog | None) -> list[TrainRecord]:
         """What the log holds as we come; of a long one the newest part. Emitted as backlog."""

@@ -19,6 +19,7 @@ from yolomon.tui.glyphs import Glyphs
 Column = tuple[str, str]  # the sign and its ink
 Columns = Sequence[Bucket | None]
 DRAWN_LIMIT = 1024  # graphs that are remembered
+_Kept = tuple[float, int, int, list[Bucket | None], float | None]
 MOVE_SECONDS = 5.0  # a graph moves no more often: a move draws all of it anew, over a slow line too
 
 
@@ -63,7 +64,7 @@ class ColumnCache:
     """Pooled columns of many signals; between two turns only the newest column is read and drawn again."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[object, ...], tuple[float, int, int, list[Bucket | None]]] = {}
+        self._kept: dict[tuple[object, ...], _Kept] = {}
         self._drawn: dict[tuple[object, ...], _Drawn] = {}
         self._judged: dict[tuple[object, ...], tuple[tuple[Columns, Columns, Columns], list[bool]]] = {}
 
@@ -90,6 +91,9 @@ class ColumnCache:
         width, last, newest = axis.seconds_per_column, axis.last, axis.newest
         key = (*key, name, count)
         known = self._kept.get(key)
+        newest_row = table.times[-1] if table.times else None
+        if known is not None and known[:3] == (width, last, newest) and newest_row == known[4]:
+            return known[3]  # read before for the same picture
         if known is not None and known[0] == width and 0 <= last - known[1] < count and newest >= known[2]:
             buckets = known[3]
             buckets.extend([None] * (last - known[1]))
@@ -98,7 +102,9 @@ class ColumnCache:
                 buckets[index - last - 1] = table.pooled(name, index * width, (index + 1) * width, 1)[0]
         else:
             buckets = table.pooled(name, (last - count + 1) * width, (last + 1) * width, count)
-        self._kept[key] = (width, last, newest, buckets)
+            if newest > last - count:  # as it will be read from now on: a reading on its border may move
+                buckets[newest - last - 1] = table.pooled(name, newest * width, (newest + 1) * width, 1)[0]
+        self._kept[key] = (width, last, newest, buckets, newest_row)
         return buckets
 
     def rows(

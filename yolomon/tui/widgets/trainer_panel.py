@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isfinite
 from statistics import median
+from typing import Any
 
 from yolomon.model import TrainRecord
 from yolomon.tui.canvas import Canvas, Line, fill, width_of
@@ -15,17 +17,35 @@ from yolomon.tui.widgets.time_split import split_lines
 from yolomon.tui.words import duration, number, seconds, wrap
 
 RECENT = 32
+SPLIT_SECONDS = 3.0
 
 
 class TrainerPanel(Canvas):
     """Numbers, records and time."""
 
+    def __init__(self, **arguments: Any) -> None:  # noqa: ANN401 - Widget's own
+        super().__init__(**arguments)
+        self._split: tuple[tuple[object, ...], list[Line]] = ((), [])
+
     def draw(self, frame: Frame, width: int, height: int) -> None:
         """Draw this moment."""
-        self.show(trainer_lines(frame, width, height))
+        self.show(trainer_lines(frame, width, height, self._split_lines))
+
+    def _split_lines(self, frame: Frame, width: int, rows: int) -> list[Line]:
+        """The shares of five minutes, which hardly change from one picture to the next: renewed every 3 s."""
+        moment = int(frame.at_ts / SPLIT_SECONDS) if frame.live else frame.at_ts
+        key = (moment, width, rows, frame.glyphs.style, frame.engine.timesplit.ranks())
+        if key != self._split[0] or not self._split[1]:
+            self._split = (key, split_lines(frame, width, rows))
+        return self._split[1]
 
 
-def trainer_lines(frame: Frame, width: int, height: int) -> list[Line]:
+def trainer_lines(
+    frame: Frame,
+    width: int,
+    height: int,
+    split_of: Callable[[Frame, int, int], list[Line]] = split_lines,
+) -> list[Line]:
     """All that fits, the numbers first."""
     framed = height >= 5
     inner = width - 2 if framed else width
@@ -39,7 +59,7 @@ def trainer_lines(frame: Frame, width: int, height: int) -> list[Line]:
     lines = [top_edge(glyphs, width, frame.tr("trainer"), *log_state(frame))]
     split: list[Line] = []
     if room >= 6:
-        split = split_lines(frame, inner, min(8, max(1, (room - 3) // 2)))
+        split = split_of(frame, inner, min(8, max(1, (room - 3) // 2)))
     rule = 1 if split else 0
     body = numbers[: max(1, room - len(split) - rule)]
     body += newest(frame, inner, room - len(body) - len(split) - rule)
