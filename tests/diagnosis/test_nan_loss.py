@@ -61,6 +61,36 @@ def test_several_parts_are_named_in_the_plural() -> None:
     assert str(found[0].summary).startswith("loss_bbox, loss_centerness are NaN since step 7")
 
 
+def epochs(validation_nan: bool, bad: set[int]) -> list[TrainRecord]:
+    """results.csv: a row an epoch, no steps."""
+    return [
+        TrainRecord(
+            ts=START + 30.0 * epoch,
+            kind="epoch",
+            epoch=epoch,
+            roles=Roles(
+                losses={"box_loss": nan if epoch in bad and not validation_nan else 1.0},
+                validation_losses={"box_loss": nan if epoch in bad and validation_nan else 1.0},
+            ),
+        )
+        for epoch in range(1, 11)
+    ]
+
+
+def test_an_epoch_table_that_is_finite_again_clears_it() -> None:
+    (found,) = diagnose(epochs(validation_nan=False, bad={4}))
+    assert found.code == "nan-loss" and found.cleared_ts is not None
+    (found,) = diagnose(epochs(validation_nan=False, bad={4, 5, 6, 7, 8, 9, 10}))
+    assert found.code == "nan-loss" and found.cleared_ts is None
+
+
+def test_a_validation_that_alone_is_nan_is_not_called_lost_weights() -> None:
+    (found,) = diagnose(epochs(validation_nan=True, bad={4, 5, 6, 7, 8, 9, 10}))
+    assert "training losses are finite" in str(found.summary)
+    assert "EMA" in str(found.cause)
+    assert "half=False" in str(found.remedy)
+
+
 def test_nan_metrics_and_gradient_norms_are_benign() -> None:
     """AP of classes that are absent; steps that AMP skips."""
     records = [

@@ -14,6 +14,7 @@ from yolomon.units import duration
 
 FINITE = declare("nan-loss.finite-steps", 20.0, "steps", "with finite losses before it counts as over")
 _NO_AMP = ("GTX 16", "MX450", "T1000", "T600", "T400")
+FINITE_EPOCH = 2**31  # steps: an epoch whose mean is finite counts as enough of them
 
 
 class NanLoss:
@@ -37,6 +38,8 @@ class NanLoss:
         self._word = "NaN"
         self._bad = 0
         self._finite = 0
+        self._has_steps = False
+        self._validation_only = False
         self._good_ts: float | None = None  # the last checkpoint before it
         self._good_epoch: int | None = None
         self._checkpoint: tuple[float, int | None] | None = None
@@ -65,6 +68,8 @@ class NanLoss:
         if roles.loss is not None and not losses:
             losses["loss"] = roles.loss
         bad = {name: value for name, value in losses.items() if not isfinite(value)}
+        trains = not bad and bool(losses)
+        self._has_steps = self._has_steps or record.kind == "batch"
         for name, value in roles.validation_losses.items():
             early = record.epoch is None or record.epoch <= 1
             if isnan(value) or (not isfinite(value) and not early):
@@ -73,6 +78,7 @@ class NanLoss:
             self._finite = 0
             self._bad += 1
             if self._since_ts is None:
+                self._validation_only = trains
                 self._since_ts, self._first = record.ts, record
                 self._word = "NaN" if any(isnan(v) for v in bad.values()) else "infinite"
                 self._names = tuple(sorted(bad)) if len(bad) < len(losses) or len(losses) == 1 else ()
@@ -80,6 +86,8 @@ class NanLoss:
                     self._good_ts, self._good_epoch = self._checkpoint
         elif losses and record.kind == "batch":
             self._finite += 1
+        elif losses and record.kind == "epoch" and not self._has_steps:
+            self._finite = FINITE_EPOCH  # one bad step would make the epoch's mean NaN as well
 
     def check(self, view: View) -> Iterable[Claim]:
         """One claim, on the run, as long as no stretch of finite losses came."""
@@ -104,7 +112,13 @@ class NanLoss:
             place=place,
         )
         summary = (
-            several
+            msg(
+                "the validation loss is {word} since {place}; the training losses are finite",
+                word=self._word,
+                place=place,
+            )
+            if self._validation_only
+            else several
             if len(self._names) > 1
             else msg(
                 "{names} is {word} since {place}; the other losses are finite",
@@ -128,10 +142,19 @@ class NanLoss:
             )
         elif old and run.amp is not False:
             cause = msg("GPUs of this kind give NaN under mixed precision (AMP)")
+        elif self._validation_only:
+            cause = msg(
+                "validation uses the averaged weights (EMA), in half precision: they took in a NaN, or a "
+                "value overflows"
+            )
         else:
             cause = msg("training goes on with weights that are lost: nothing after this step can be used")
         if old and run.amp is not False:
             remedy = msg("start again with amp=False")
+        elif self._validation_only:
+            remedy = msg(
+                "validate last.pt with half=False; if that is NaN as well, start again with amp=False"
+            )
         elif self._good_ts is not None:
             remedy = msg(
                 "stop and resume from the checkpoint of epoch {epoch} ({age} before the first "
@@ -172,7 +195,7 @@ class NanLoss:
                     "exploding-features",
                     "dead-features",
                 ),
-                clear_after_seconds=10.0,
+                clear_after_seconds=10.0 if self._has_steps else 0.0,
             )
         ]
 
