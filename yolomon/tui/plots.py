@@ -66,6 +66,7 @@ class ColumnCache:
     def __init__(self) -> None:
         self._kept: dict[tuple[object, ...], _Kept] = {}
         self._drawn: dict[tuple[object, ...], _Drawn] = {}
+        self._made: dict[tuple[object, ...], tuple[tuple[object, ...], list[list[Column]]]] = {}
         self._judged: dict[tuple[object, ...], tuple[tuple[Columns, Columns, Columns], list[bool]]] = {}
 
     def get(
@@ -163,11 +164,25 @@ class ColumnCache:
         self._judged[key] = ((list(utilization), list(memory_utilization), list(power)), waits)
         return waits
 
+    def kept(
+        self, key: tuple[object, ...], state: tuple[object, ...], make: Callable[[], list[list[Column]]]
+    ) -> list[list[Column]]:
+        """What was made for that key, as long as the state is the same. It must not be changed."""
+        known = self._made.get(key)
+        if known is not None and known[0] == state:
+            return known[1]
+        if len(self._made) >= DRAWN_LIMIT:
+            self._made.clear()
+        made = make()
+        self._made[key] = (state, made)
+        return made
+
     def clear(self) -> None:
         """Forget everything (another window, a jump in time)."""
         self._kept.clear()
         self._drawn.clear()
         self._judged.clear()
+        self._made.clear()
 
 
 def differing(before: Columns, now: Columns) -> list[int]:

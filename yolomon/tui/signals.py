@@ -7,6 +7,7 @@ import msgspec
 from yolomon.history import GpuHistory
 from yolomon.model import Finding
 from yolomon.tui import plots
+from yolomon.tui.canvas import Line
 from yolomon.tui.plots import Column, Style
 from yolomon.tui.short_names import WHOLE_JOB
 from yolomon.tui.view import Frame
@@ -19,6 +20,7 @@ COLUMN_OF = {
     "power": "power_watts",
 }
 IDLE_CELSIUS = 20.0
+RENEWED_SECONDS = 2.0
 STALE_INTERVALS = 4.0
 
 
@@ -159,6 +161,31 @@ def graph(frame: Frame, gpu: GpuHistory, name: str, count: int, height: int = 1)
         rows = frame.columns.rows((*key, name), columns, style_of(gpu, name), frame.glyphs, height, waits)
     _add_marks(frame, gpu, name, rows, count)
     return rows
+
+
+def graph_pieces(frame: Frame, gpu: GpuHistory, name: str, count: int, height: int) -> list[Line]:
+    """The rows of `graph` as pieces of one ink.
+
+    While the newest data is looked at they are renewed every `RENEWED_SECONDS` of the readings, and when
+    there is another column, finding or epoch: the numbers beside them tell each reading.
+    """
+    times = gpu.fast.times
+    axis = frame.axis(count)
+    state = (
+        int(times[-1] / RENEWED_SECONDS) if times else None,
+        axis.newest,
+        axis.last,
+        axis.seconds_per_column,
+        frame.view.cursor_ts,
+        style_of(gpu, name).scale,
+        tuple((f.code, f.severity, f.onset_ts, f.signals) for f in concerning(frame, f"gpu{gpu.info.index}")),
+        len(frame.history.train.epochs) if height > 1 else 0,
+    )
+    return frame.columns.kept(
+        ("pieces", gpu.info.uuid, name, count, height, frame.glyphs.style),
+        state,
+        lambda: [plots.runs(row) for row in graph(frame, gpu, name, count, height)],
+    )
 
 
 def _add_marks(frame: Frame, gpu: GpuHistory, name: str, rows: list[list[Column]], count: int) -> None:

@@ -17,7 +17,7 @@ from yolomon.tui.view import Frame
 from yolomon.tui.widgets.box import bottom_edge, inside, top_edge
 from yolomon.tui.words import cells_of, fit, number, plain
 
-REDRAW_SECONDS = 15.0
+REDRAW_SECONDS = 20.0
 POINTS = 240
 INKS = ("work", "data", "memory", "power", "heat", "wait")
 _PIECE = re.compile(r"(\x1b\[[0-9;]*m)|([^\x1b\n]+)")

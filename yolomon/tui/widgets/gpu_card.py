@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from yolomon.history import GpuHistory
-from yolomon.tui import plots
 from yolomon.tui.canvas import Line
 from yolomon.tui.short_names import short_name
-from yolomon.tui.signals import COLUMN_OF, Reading, concerns, graph, heat_ink, memory_ink, reading
+from yolomon.tui.signals import COLUMN_OF, Reading, concerns, graph_pieces, heat_ink, memory_ink, reading
 from yolomon.tui.view import Frame
 from yolomon.tui.widgets.box import bottom_edge, top_edge
 from yolomon.tui.widgets.time_axis import axis_words
@@ -63,7 +62,7 @@ def card_lines(frame: Frame, gpu: GpuHistory, width: int, heights: tuple[int, in
     label_cells = label_width(frame)
     count = graph_cells(frame, width)
     for name, height in zip(COLUMN_OF, heights, strict=True):
-        rows = graph(frame, gpu, name, count, height)
+        rows = graph_pieces(frame, gpu, name, count, height)
         peak = peak_percent(frame, gpu, count) if name == "util" and height > 1 and not now.stale else None
         label, value, verdict, value_ink, verdict_ink = words(frame, gpu, now, name)
         for place, row in enumerate(rows):
@@ -84,7 +83,7 @@ def card_lines(frame: Frame, gpu: GpuHistory, width: int, heights: tuple[int, in
                 else [(" " * (label_cells + VALUE_CELLS + 2), "text")]
             )
             tail = pad_left(verdict, JUDGEMENT_CELLS) if place == 0 else " " * JUDGEMENT_CELLS
-            body: Line = [*head, *plots.runs(row), (" ", "text"), (tail, verdict_ink), (" ", "text")]
+            body: Line = [*head, *row, (" ", "text"), (tail, verdict_ink), (" ", "text")]
             lines.append([side, *body, side])  # its cells add up to the width: nothing to fill
     return lines
 
