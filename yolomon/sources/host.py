@@ -215,7 +215,7 @@ class HostSource:
 
     def _run_pss(self) -> None:
         """Round after round over the tree, resting in between so that the cost stays below a bound."""
-        while not self._stopping.wait(0.5 if not self._tree.pids else 0.0):
+        while not self._stopping.wait(1.0 if not self._tree.pids else 0.0):
             began = time.monotonic()
             pids = self._tree.pids
             for pid in pids:
