@@ -71,7 +71,10 @@ def throughput(path: Path) -> dict[str, float]:
 def opening(path: Path) -> dict[str, float]:
     """Run in a process of its own, so that its memory is its own."""
     run = subprocess.run(
-        [sys.executable, __file__, "--open", str(path)], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "tests.benchmarks.log_speed", "--open", str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     found: dict[str, float] = json.loads(run.stdout)
     return found
@@ -141,7 +144,15 @@ def lag(folder: Path, lines_per_second: int, seconds: float, tick_seconds: float
     arrived: list[tuple[int, float]] = []
     slowest = 0.0
     writer = subprocess.Popen(
-        [sys.executable, __file__, "--write", str(path), str(lines_per_second), str(seconds)],
+        [
+            sys.executable,
+            "-m",
+            "tests.benchmarks.log_speed",
+            "--write",
+            str(path),
+            str(lines_per_second),
+            str(seconds),
+        ],
         stdout=subprocess.PIPE,
         text=True,
     )
