@@ -38,7 +38,7 @@ MEMORY_SHARE = declare(
     "load-imbalance.memory-share", 0.15, "share", "difference of memory within a job over its median"
 )
 DATA_POINTS = declare("load-imbalance.data-points", 0.2, "share", "data time of one rank above the others'")
-ONSET_SECONDS = 10.0  # an onset is looked for again so often: nine minutes of all GPUs are gone through
+ONSET_SECONDS = 120.0  # an onset is looked for again so often: nine minutes of all GPUs are gone through
 WAITS = ("busy_percent", "sm_active_percent", "utilization_percent")
 
 
@@ -67,6 +67,7 @@ class LoadImbalance:
         if len(view.job.gpu_indices) > 1 and (view.phases.known or not view.history.train.ranks):
             claim = self._straggler(view)
             if claim is None:
+                self._onset = (-1, float("-inf"), 0.0)
                 if not 0 <= view.now_ts - self._clocks[0] < 5:
                     self._clocks = (view.now_ts, self._slower_clock(view))
                 claim = self._clocks[1]
