@@ -27,7 +27,6 @@ class LogFinder:
         self._search_seconds = search_seconds
         self._pids: tuple[int, ...] = ()
         self._found: tuple[Candidate, ...] = ()
-        self._searched = False
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="yolomon-find-log", daemon=True)
@@ -74,6 +73,5 @@ class LogFinder:
         while not self._stopping.is_set():
             trainers = [ProcessHint(pid=pid, cwd=cwd(pid), files=open_files(pid)) for pid in self._pids]
             self._found = tuple(find_logs(self._folder, trainers))
-            self._searched = True
             self._wake.wait(self._search_seconds)
             self._wake.clear()
