@@ -176,10 +176,12 @@ async def test_enter_explains_with_the_numbers_of_the_case() -> None:
         assert isinstance(app.screen, ExplainPage)
         text = text_of(app)
         assert "GPU 1 holds the others back: it works 24 % of the time" in text
-        assert "step time before" in text or "step before" in text
-        assert "0.155 s" in text  # the unit in the middle of a name
+        assert "step time before" in text
+        assert "0.155 s" in text
+        assert "time at work" in text  # busy_percent
         assert "the process of rank 1 is not visible" in text
-        assert "sync-wait" in text
+        assert "Ranks wait while another validates or saves" in text
+        assert "sync-wait" not in text
         assert "utilization" in text  # its graph
         assert "┃" in text  # the onset
         assert "What to try, in this order" in text

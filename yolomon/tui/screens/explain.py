@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -13,9 +12,9 @@ from yolomon.messages import Message, msg
 from yolomon.model import Finding
 from yolomon.tui.canvas import Line
 from yolomon.tui.choices import key_of
+from yolomon.tui.evidence_words import evidence_words
 from yolomon.tui.screens.body_page import BodyPage
-from yolomon.tui.screens.findings import story, target_words
-from yolomon.tui.signal_words import value_words, word_of
+from yolomon.tui.screens.findings import story
 from yolomon.tui.view import Frame
 from yolomon.tui.widgets.onset_graphs import onset_lines
 from yolomon.tui.widgets.text_lines import heading, pairs, paragraph
@@ -77,7 +76,7 @@ def explanation(
             lines += paragraph(tr(unseen), width, "dim", first=f"   {frame.glyphs.info} ")
     if finding.related:
         lines += [[], heading(frame, tr("It explains, and hides"), width)]
-        lines += paragraph(", ".join(code_words(frame, code) for code in finding.related), width)
+        lines += title_lines(frame, finding.related, width)
     if finding.code in CATALOG:
         told = [s for s in sections(finding.code, thresholds) if s.heading.template not in _SAID_ABOVE]
         first = [told[0], *(section for section in told if section.ordered)]  # what to do before the details
@@ -86,41 +85,27 @@ def explanation(
         others = CATALOG[finding.code].explained_by
         if others:
             lines += [[], heading(frame, tr("Related"), width)]
-            lines += paragraph(", ".join(code_words(frame, code) for code in others), width)
-    target = target_words(frame, finding.target)
-    return [*lines, [], [(f"   {plain(finding.code)} {frame.glyphs.dot} {target}", "dim")]]
+            lines += title_lines(frame, others, width)
+    name = tr("In the settings and for `yolomon explain` it is called {code}.", code=finding.code)
+    return [*lines, [], *paragraph(name, width, "dim")]
 
 
-def code_words(frame: Frame, code: str) -> str:
-    """As "data-starvation (the GPU waits for data)"."""
-    entry = CATALOG.get(code)
-    return plain(code) if entry is None else f"{code} ({frame.tr(entry.title)})"
+def title_lines(frame: Frame, codes: Sequence[str], width: int) -> list[Line]:
+    """Other findings by their titles, as "The GPU waits for data", a line each."""
+    lines: list[Line] = []
+    for code in codes:
+        entry = CATALOG.get(code)
+        title = plain(code).replace("-", " ") if entry is None else frame.tr(entry.title)
+        lines += paragraph(title, width, first=f"   {frame.glyphs.info} ")
+    return lines
 
 
 def evidence(frame: Frame, finding: Finding) -> list[tuple[str, str, str]]:
-    """The numbers with their units; a number that is missing says so."""
-    found = []
-    for name, value in finding.evidence.items():
-        if isinstance(value, str):
-            found.append((word_of(frame.tr, plain(name)), plain(value), "text"))
-        else:
-            found.append((*evidence_words(frame, plain(name), value), "number"))
-    return found
-
-
-_UNIT = re.compile(r"_(percent|bytes_per_second|kib_per_second|bytes|celsius|watts|mhz|seconds)(?=_|$)")
-
-
-def evidence_words(frame: Frame, name: str, value: float | None) -> tuple[str, str]:
-    """A number's name without its unit, and the value with it."""
-    known = word_of(frame.tr, name)
-    if known != name.replace("_", " "):
-        return known, value_words(name, value)
-    unit = _UNIT.search(name)
-    if unit is None:
-        return known, value_words(name, value)
-    bare = name[: unit.start()] + name[unit.end() :]
-    return bare.replace("_", " "), value_words(unit.group(0), value)
+    """What was measured, with names and units for people; a number that is missing is a dash."""
+    return [
+        (*evidence_words(frame.tr, name, value), "text" if isinstance(value, str) else "number")
+        for name, value in finding.evidence.items()
+    ]
 
 
 def section_lines(frame: Frame, section: Section, width: int) -> list[Line]:
