@@ -180,8 +180,8 @@ async def test_enter_explains_with_the_numbers_of_the_case() -> None:
         assert "0.155 s" in text
         assert "time at work" in text  # busy_percent
         assert "the process of rank 1 is not visible" in text
-        assert "Ranks wait while another validates or saves" in text
-        assert "sync-wait" not in text
+        assert "sync-wait" not in text and "gpu-lost" not in text
+        assert "A GPU is gone" in text
         assert "utilization" in text  # its graph
         assert "┃" in text  # the onset
         assert "What to try, in this order" in text

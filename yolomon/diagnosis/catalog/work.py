@@ -38,7 +38,7 @@ ENTRIES = (
         ),
         fooled_by=(
             msg("The first epoch reads from a cold page cache: it gets faster by itself."),
-            msg("Small models on a fast GPU use little of it without waiting: that is gpu-underused."),
+            msg("Small models on a fast GPU use little of it without waiting: that is a finding of its own."),
             msg("Data time is only true where the trainer waits for the GPU before it reads the clock."),
         ),
         remedies=(
@@ -141,7 +141,7 @@ ENTRIES = (
             "by its own rule."
         ),
         fooled_by=(
-            msg("Rank 0 validates alone: that is sync-wait."),
+            msg("Rank 0 validates alone: that is a finding of its own."),
             msg("Unrelated jobs on one machine are never compared."),
             msg("GPUs of different models differ by nature."),
         ),
