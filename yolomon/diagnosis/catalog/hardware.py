@@ -167,7 +167,7 @@ ENTRIES = (
             "The driver says that the GPU is lost, a GPU vanished while its peers stay, or one has given "
             "no answer for its time while others do."
         ),
-        fooled_by=(msg("All GPUs silent at once is a problem of the driver or the container, told as such."),),
+        fooled_by=(msg("All GPUs silent at once: the driver or the container, a finding of its own."),),
         remedies=(
             msg("Power-cycle the machine; a reset is mostly not enough."),
             msg("Check power supply, cables, riser and temperature."),
