@@ -38,3 +38,13 @@ def test_no_frames(text: str) -> None:
 
 def test_a_word_cut_by_the_terminal_is_dropped() -> None:
     assert whole_words("1/3  2.5G  1.177  0.9…  9") == ["1/3", "2.5G", "1.177"]
+
+
+def test_a_total_at_the_very_end_may_have_been_cut() -> None:
+    cut = frame("x: 100%|██████████| 1126/11")
+    assert cut is not None
+    assert (cut.done, cut.total) == (1126, 1126)
+    assert frame("x:  50%|█████     | 563/11") is None
+    whole = frame("x:  50%|█████     | 563/1126")
+    assert whole is not None
+    assert whole.total == 1126

@@ -307,3 +307,53 @@ def test_real_console_of_a_long_run(records: Records, shared: Path) -> None:
     assert [record.epoch for record in of(found, "epoch")] == list(range(1, 45))
     assert of(found, "epoch")[-1].roles.map50_95 == 0.968
     assert of(found, "start")[0].run.epochs == 44
+
+
+POSE_HEADER = (
+    "      Epoch    GPU_mem   box_loss  pose_loss  kobj_loss   cls_loss   dfl_loss  Instances       Size\n"
+)
+
+
+def test_pose_without_a_greeting_is_not_yolov5s(format_of: FormatOf) -> None:
+    """Its `kobj_loss` is not YOLOv5's `obj_loss`."""
+    row = (
+        "       3/10      2.5G        0.5        1.5       0.25        0.5       1.25          7        640\n"
+    )
+    assert format_of("pose.log", (POSE_HEADER + row).encode()) == "ultralytics-console"
+
+
+def test_with_verbose_false_the_headers_count_the_epochs(records: Records) -> None:
+    row = "      all     20     31    0.9    0.8    0.7      {}      0.5      0.5      0.5      0.25\n"
+    text = "Starting training for 50 epochs...\n" + "".join(
+        POSE_HEADER + row.format(m) for m in ("0.25", "0.5")
+    )
+    found = [record for record in records(UltralyticsConsole, text.encode()) if record.kind == "validation"]
+    assert [(r.epoch, r.epochs, r.roles.map50_95) for r in found] == [(1, 50, 0.25), (2, 50, 0.5)]
+    resumed = "Resuming training runs/last.pt from epoch 31 to 50 total epochs\n" + text
+    found = [
+        record for record in records(UltralyticsConsole, resumed.encode()) if record.kind == "validation"
+    ]
+    assert [r.epoch for r in found] == [31, 32]
+
+
+def test_a_bar_of_tqdm_in_a_narrow_terminal_is_cut_without_a_mark(records: Records) -> None:
+    header = "      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size\n"
+    row = (
+        "      13/30      13.1G      1.825      21.5     0.5235          9        576: 100%|██| 99/99 [01:52"
+    )
+    row_end = (
+        "                   all         48         28          0.1          0.2          0.3          0.4\n"
+    )
+    for width, loss in ((40, None), (48, None), (60, 23.8485), (76, 23.8485), (80, 23.8485), (100, 23.8485)):
+        found = records(UltralyticsConsole, (header + "\r" + row[:width] + "\n" + row_end).encode())
+        epoch = next(record for record in found if record.kind == "epoch")
+        assert (epoch.epoch, epoch.epochs, epoch.roles.map50) == (13, 30, 0.3), width
+        assert epoch.roles.memory_reserved_bytes == 13.1 * 2**30, width
+        assert epoch.roles.loss == (pytest.approx(loss) if loss else None), width
+
+
+def test_windows_writes_the_settings_with_a_backslash(records: Records) -> None:
+    text = "engine\\trainer: task=detect, model=yolo11n.pt, epochs=20, batch=8, imgsz=640\n"
+    text += "Starting training for 20 epochs...\n"
+    start = records(UltralyticsConsole, text.encode())[0]
+    assert (start.run.batch_size, start.run.model) == (8, "yolo11n.pt")

@@ -58,3 +58,50 @@ def test_v7_prints_a_total(records: Records, format_of: FormatOf) -> None:
 def test_v9_is_known_by_its_epochs_from_0(format_of: FormatOf) -> None:
     v9 = V6.replace("obj_loss   cls_loss", "cls_loss   dfl_loss")
     assert format_of("nohup.out", v9.encode()) == "yolov5-console"
+
+
+V7_BAR = "   {}/9   12G   0.05   0.03   0   0.08   161   640: 100%|██████████| 8/8 [00:04<00:00,  2.00it/s]\n"
+V7_VALIDATION = (
+    "   Class   Images   Labels   P   R   mAP@.5  mAP@.5:.95: 100%|████| 4/4 [00:01<00:00,  3.00it/s]\n"
+)
+
+
+def test_rows_that_a_buffer_held_back_belong_to_the_epochs_that_were_validated(records: Records) -> None:
+    """YOLOv7 prints its `all` rows: redirected to a file they come a buffer at a time, epochs late."""
+    rows = "".join(f"       all   100   479   0.9   0.8   0.{epoch}   0.{epoch}5\n" for epoch in range(1, 6))
+    text = V7.splitlines(keepends=True)[0] + "".join(
+        V7_BAR.format(epoch) + V7_VALIDATION for epoch in range(5)
+    )
+    found = records(YoloV5Console, (text + "5 epochs completed in 0.1 hours.\n" + rows).encode())
+    told = {record.epoch: record.roles.map50 for record in found if record.roles.map50 is not None}
+    assert told == {1: 0.1, 2: 0.2, 3: 0.3, 4: 0.4, 5: 0.5}
+
+
+def test_a_row_that_was_lost_does_not_move_the_others(records: Records) -> None:
+    row = "       all   100   479   0.9   0.8   0.{}   0.05\n"
+    text = V7.splitlines(keepends=True)[0]
+    text += V7_BAR.format(0) + V7_VALIDATION + V7_BAR.format(1) + V7_VALIDATION + row.format(2)
+    text += V7_BAR.format(2) + V7_VALIDATION + row.format(3)
+    found = records(YoloV5Console, text.encode())
+    told = {record.epoch: record.roles.map50 for record in found if record.roles.map50 is not None}
+    assert told == {2: 0.2, 3: 0.3}
+
+
+def test_the_first_versions_have_giou(records: Records, format_of: FormatOf) -> None:
+    first = V7.replace("   box  ", "  GIoU  ").encode()
+    assert format_of("train.log", first) == "yolov5-console"
+    assert records(YoloV5Console, first)[1].roles.losses == {"GIoU": 0.05461, "obj": 0.01017, "cls": 0.03715}
+
+
+def test_yolov3_of_the_same_authors_is_known_by_its_greeting(format_of: FormatOf) -> None:
+    assert (
+        format_of("a.log", b"YOLOv3 \xf0\x9f\x9a\x80 v9.6.0 Python-3.10.1 torch-2.2.2+cu121 CPU\n")
+        == "yolov5-console"
+    )
+
+
+def test_v9_from_the_middle_of_a_run_is_known_by_its_validation(format_of: FormatOf) -> None:
+    v9 = V6.replace("obj_loss   cls_loss", "cls_loss   dfl_loss").replace("0/2", "2/2")
+    v9 = v9[v9.index("      Epoch") :]
+    assert format_of("slurm.out", v9.encode()) == "yolov5-console"
+    assert format_of("slurm.out", v9.replace(" P ", " Box(P ").encode()) == "ultralytics-console"

@@ -35,7 +35,9 @@ def frame(text: str) -> Frame | None:
     match = _BAR.search(text)
     if match is None:
         return None
-    _, done, done_unit, total, total_unit, rest = match.groups()
+    percent, done, done_unit, total, total_unit, rest = match.groups()
+    if not rest and (total := _whole_total(percent, done, total)) == "":
+        return None
     rate = _RATE.search(rest)
     steps_per_second = None
     if rate is not None:
@@ -50,6 +52,14 @@ def frame(text: str) -> Frame | None:
         elapsed_seconds=duration(elapsed[1] or elapsed[2]) if elapsed is not None else None,
         postfix=rest,
     )
+
+
+def _whole_total(percent: str, done: str, total: str) -> str:
+    """The total where nothing follows it: a narrow terminal may have cut its last digits. "" for unknown."""
+    if percent == "100":
+        return done
+    share = 100 * float(done) / float(total) if float(total) else -1.0
+    return total if abs(share - int(percent)) <= 1 else ""
 
 
 def whole_words(words: str) -> list[str]:

@@ -21,8 +21,10 @@ from yolomon.trainlog.settings_files import run_info_of_settings
 
 _HEADER = re.compile(r"^ *Epoch +GPU_mem .*\b(?:Instances +Size|Instances…|loss.*…)", re.MULTILINE)
 _VERSION = re.compile(r"Ultralytics (?:YOLOv?)?(\d+\.\d+\.\d+)")
-_SETTINGS = re.compile(r"(?:yolo/)?engine/trainer: ")  # with yolo/ up to 8.0.145
+_SETTINGS = re.compile(r"(?:yolo[/\\])?engine[/\\]trainer: ")  # with yolo/ up to 8.0.145; Windows: \
 _ARGUMENT = re.compile(r"(\w+)=((?:[^,(\[]|\([^)]*\)|\[[^\]]*\])*)(?:, |$)")
+_OBJECTNESS = re.compile(r"\bobj_loss\b")  # YOLOv5's; a pose model has kobj_loss
+_RESUMING = re.compile(r"Resuming training .* from epoch (\d{1,9}) to (\d{1,9}) total epochs")
 _STARTING = re.compile(r"Starting training for (\d{1,9}) epochs")
 _AUTOBATCH = re.compile(r"AutoBatch: Using batch-size (\d{1,9})")
 _REDUCED = re.compile(r"Reducing to batch=(\d{1,9})")
@@ -38,6 +40,8 @@ _TELLING = re.compile(  # lines worth a message that are no alarm
 class UltralyticsConsoleParser(YoloConsole):
     """Adds the settings line, the batch size that AutoBatch or an OOM retry chose, and early stopping."""
 
+    _epochs_before = 0
+
     def line(self, text: str, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
         """A line of words of Ultralytics."""
         if (settings := _SETTINGS.match(text)) is not None:
@@ -48,7 +52,11 @@ class UltralyticsConsoleParser(YoloConsole):
             return ()
         if (starting := _STARTING.match(text)) is not None:
             self._set(epochs=int(starting[1]))
-            return [self.start(arrival_ts)]
+            before, self._epochs_before = self._epochs_before, 0
+            return [self.start(arrival_ts, before)]
+        if (resuming := _RESUMING.match(text)) is not None:
+            self._epochs_before = int(resuming[1]) - 1
+            return [self.message(text, arrival_ts)]
         if (save := _SAVE.match(text)) is not None:
             self._set(save_directory=save[1].strip())
             return ()
@@ -87,10 +95,10 @@ class UltralyticsConsole:
         """By the trainer's greeting, its settings line or its table header (YOLOv5's has obj_loss)."""
         text = "\n".join(plain(line) for line in head.data.replace(b"\r", b"\n").split(b"\n"))
         greets = _VERSION.search(text) is not None and "torch-" in text
-        if "engine/trainer: " in text and greets:
+        if greets and _SETTINGS.search(text) is not None:
             return 0.95
         header = _HEADER.search(text)
-        if header is not None and "obj_loss" not in header[0]:
+        if header is not None and _OBJECTNESS.search(header[0]) is None:
             return 0.95 if greets else 0.9
         return 0.8 if greets else 0.0
 

@@ -7,11 +7,16 @@
 
 Losses are running means over the epoch so far, of rank 0 alone. A redraw becomes a batch record only when
 the bar's count moved. The `all` row ends an epoch; without validation the next epoch's first frame does.
+
+Two things are less regular than they look. A trainer that prints the `all` row (YOLOv5 up to v5, YOLOv7)
+and is redirected to a file hands its rows over a buffer at a time, many epochs late: they belong to the
+epochs that were validated, in order. And a bar of tqdm in a narrow terminal is cut anywhere, without a mark.
 """
 
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -27,6 +32,8 @@ _MEMORY = re.compile(r"(\d{1,9}(?:\.\d*)?)([GM])$")
 _COMPLETED = re.compile(r"\d+ epochs completed in ")
 _NAMES_BEFORE = 2  # Epoch, GPU_mem
 _NAMES_AFTER = 2  # Instances, Size
+_LATE_ROWS = 3  # validated epochs without their row from which on rows are late, and not lost
+_LATE_LIMIT = 4096
 
 
 class YoloConsole:
@@ -45,6 +52,9 @@ class YoloConsole:
         self._done = -1
         self._validates_best = False
         self._pending: TrainRecord | None = None  # the last frame of an epoch that no `all` row has ended yet
+        self._validated = False  # the pending epoch's validation bar was seen
+        self._late: deque[int] = deque(maxlen=_LATE_LIMIT)  # validated epochs whose row is still to come
+        self._counted: int | None = None  # the newest header's epoch, counted from the start of training
 
     # ------------------------------------------------------------------ the parser's protocol
 
@@ -58,8 +68,11 @@ class YoloConsole:
         words = text.split()
         if not words:
             return ()
-        if len(words) > _NAMES_BEFORE + _NAMES_AFTER and _COUNT.match(words[0]) and _MEMORY.match(words[1]):
-            return self._bar(Frame(text, 0, 0, None, None, ""), arrival_ts)  # logged without a bar
+        if len(words) > _NAMES_BEFORE and _COUNT.match(words[0]) and _MEMORY.match(words[1]):
+            return self._bar(Frame(self._without_bar(text, words), 0, 0, None, None, ""), arrival_ts)
+        if words[0] in ("Class", "classes"):
+            self._validation_bar(words, True)
+            return ()
         if words[0] == "all":
             return self._validation(words[1:], arrival_ts)
         if words[0] == "Epoch" and len(words) > 2 and words[1].lower() == "gpu_mem":
@@ -95,11 +108,13 @@ class YoloConsole:
         """A line of words as a record, in the epoch it was said."""
         return message(self.source, arrival_ts, text, self._epoch)
 
-    def start(self, arrival_ts: float) -> TrainRecord:
-        """Training begins, with the settings read so far."""
+    def start(self, arrival_ts: float, epochs_before: int = 0) -> TrainRecord:
+        """Training begins, with the settings read so far; a resumed one after so many epochs."""
         self._epoch = self._pending = None
         self._done = -1
-        self._validates_best = False
+        self._validates_best = self._validated = False
+        self._late.clear()
+        self._counted = epochs_before
         return TrainRecord(
             ts=arrival_ts, kind="start", source=self.source, epochs=self.run.epochs, run=self.run
         )
@@ -112,12 +127,28 @@ class YoloConsole:
             self._names = words[_NAMES_BEFORE:-_NAMES_AFTER]
         elif len(complete) - _NAMES_BEFORE > len(self._names):
             self._names = complete[_NAMES_BEFORE:]
+        if self._counted is not None:
+            self._counted += 1
+
+    def _without_bar(self, text: str, words: list[str]) -> str:
+        """The row of a frame that has no bar: logged without one, or cut by a narrow terminal.
+
+        tqdm cuts at the terminal's width and leaves no mark, so the last number of a row that is too
+        short may be half a number; the row is marked with `…` there.
+        """
+        size = next((place for place, word in enumerate(words) if word.endswith(":")), None)
+        if size is not None:  # the colon stands between the row and its bar
+            return " ".join(words[: size + 1]).rstrip(":")
+        if self._names and len(words) < _NAMES_BEFORE + len(self._names) + _NAMES_AFTER:
+            return " ".join([*words, "…"] if text.endswith(" ") else [*words[:-1], "…"])
+        return " ".join(words)
 
     def _bar(self, drawn: Frame, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
         words = whole_words(drawn.words)
         count = _COUNT.match(words[0]) if words else None
         if count is None or len(words) < 2:
-            return self._validation_bar(words, drawn, arrival_ts)
+            self._validation_bar(words, drawn.done == drawn.total)
+            return ()
         memory = _MEMORY.match(words[1])
         if memory is None:
             return ()
@@ -125,7 +156,9 @@ class YoloConsole:
         records: list[TrainRecord | BrokenLine] = []
         if epoch != self._epoch or drawn.done < self._done:
             records += self._complete_pending(arrival_ts)
-            self._epoch, self._done = epoch, 0
+            self._epoch, self._done, self._validated = epoch, 0, False
+            if self._counted is not None:
+                self._counted = epoch
             self._epochs = int(count[2]) + (0 if self.first_epoch else 1)
             records.append(
                 TrainRecord(
@@ -185,18 +218,21 @@ class YoloConsole:
             return None
         return total(losses.values())
 
-    def _validation_bar(self, words: list[str], drawn: Frame, arrival_ts: float) -> Iterable[TrainRecord]:
+    def _validation_bar(self, words: list[str], complete: bool) -> None:
         if not words or words[0] not in ("Class", "classes"):
-            return ()
+            return
+        self._validated = self._validated or complete
         if "Pose(P" in words:
             self._second = "P"
         elif "Mask(P" in words:
             self._second = "M"
-        return ()
 
     def _validation(self, cells: list[str], arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
         values = [number(cell) for cell in cells]
         metrics = self._metrics([v for v in values if v is not None]) if None not in values else {}
+        if self._pending is not None and self._validated and len(self._late) < _LATE_ROWS:
+            self._late.clear()
+        late = self._late.popleft() if self._late else None
         if not metrics:
             return ()
         roles = Roles(
@@ -205,20 +241,33 @@ class YoloConsole:
             precision=metrics.get("metrics/precision(B)"),
             recall=metrics.get("metrics/recall(B)"),
         )
+        if late is not None:
+            return [self._evaluation(late, arrival_ts, metrics, roles)]
         last, self._pending = self._pending, None
         if self._validates_best or last is None:
-            return [
-                TrainRecord(
-                    ts=arrival_ts,
-                    kind="validation",
-                    source=self.source,
-                    epoch=None if self._validates_best else self._epoch,  # best.pt is of an earlier epoch
-                    epochs=self._epochs,
-                    numbers=metrics,
-                    roles=roles,
-                )
-            ]
+            # best.pt is of an earlier epoch
+            epoch = None if self._validates_best else self._epoch_of_row()
+            return [self._evaluation(epoch, arrival_ts, metrics, roles)]
         return [self._epoch_record(last, arrival_ts, metrics, roles)]
+
+    def _epoch_of_row(self) -> int | None:
+        """The epoch of a row without a bar before it (`verbose=False` hides bars): the headers count."""
+        if self._counted is not None and self._counted > (self._epoch or 0):
+            self._epoch, self._epochs = self._counted, self.run.epochs
+        return self._epoch
+
+    def _evaluation(
+        self, epoch: int | None, arrival_ts: float, metrics: dict[str, float], roles: Roles
+    ) -> TrainRecord:
+        return TrainRecord(
+            ts=arrival_ts,
+            kind="validation",
+            source=self.source,
+            epoch=epoch,
+            epochs=self._epochs,
+            numbers=metrics,
+            roles=roles,
+        )
 
     def _metrics(self, values: list[float]) -> dict[str, float]:
         names = ("precision", "recall", "mAP50", "mAP50-95")
@@ -240,6 +289,8 @@ class YoloConsole:
         """The epoch record of an epoch that ended without a validation row; none if its bar never filled."""
         last, full = self._pending, self._bar_full()
         self._pending = None
+        if last is not None and last.epoch is not None and full and self._validated:
+            self._late.append(last.epoch)
         return [self._epoch_record(last, arrival_ts, {}, Roles())] if last is not None and full else []
 
     def _epoch_record(
@@ -261,5 +312,6 @@ class YoloConsole:
                 map50_95=roles.map50_95,
                 precision=roles.precision,
                 recall=roles.recall,
+                memory_reserved_bytes=last.roles.memory_reserved_bytes,
             ),
         )

@@ -1,8 +1,9 @@
 """The console of YOLOv5, YOLOv7 and YOLOv9: epochs counted from 0, and a gigabyte of 1e9 bytes.
 
 Up to YOLOv5 v5 and in v7 the header is `Epoch gpu_mem box obj cls total labels img_size` (with a total of
-the losses), from v6 on `Epoch GPU_mem box_loss obj_loss cls_loss Instances Size`; v9 has dfl_loss instead
-of obj_loss.
+the losses; GIoU instead of box in the first versions), from v6 on `Epoch GPU_mem box_loss obj_loss cls_loss
+Instances Size`; v9 has dfl_loss instead of obj_loss. Unlike Ultralytics' its validation has `P`, not `Box(P`,
+in the header. YOLOv3 of the same authors writes the same.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ from yolomon.trainlog.formats.yolo_console import YoloConsole
 from yolomon.trainlog.plain_text import plain
 from yolomon.trainlog.settings_files import run_info_of_settings
 
-_GREETING = re.compile(r"^(YOLOv5|YOLOR|YOLOv?7|YOLO) +(?:🚀 *)?v?[\w.\-]+ .*torch[- ]", re.MULTILINE)
-_OLD_HEADER = re.compile(r"^ *Epoch +gpu_mem +box +obj +cls ", re.MULTILINE)
-_HEADER = re.compile(r"^ *Epoch +GPU_mem +box_loss +(?:obj_loss|cls_loss +dfl_loss)", re.MULTILINE)
+_GREETING = re.compile(r"^(YOLOv[35]|YOLOR|YOLOv?7|YOLO) +(?:🚀 *)?v?[\w.\-]+ .*torch[- ]", re.MULTILINE)
+_OLD_HEADER = re.compile(r"^ *Epoch +gpu_mem +(?:box|GIoU) +obj +cls ", re.MULTILINE)
+_HEADER = re.compile(
+    r"^ *Epoch +GPU_mem +box_loss +(?:seg_loss +)?(?:obj_loss|cls_loss +dfl_loss)", re.MULTILINE
+)
+_VALIDATION = re.compile(r"^ *Class +Images +Instances +P +R +mAP50 +mAP50-95", re.MULTILINE)  # no `Box(`
 _ZERO_BASED = re.compile(r"^ *0/\d+ +[\d.]+G ", re.MULTILINE)
 _ARGUMENT = re.compile(r"(\w+)=('[^']*'|\[[^\]]*\]|[^,\s)]+)")
 _STARTING = re.compile(r"Starting training for (\d{1,9}) epochs")
@@ -67,12 +71,16 @@ class YoloV5Console:
     def score(head: Head) -> float:
         """By the table header, then the greeting; Ultralytics' own greeting rules it out."""
         text = "\n".join(plain(line) for line in head.data.replace(b"\r", b"\n").split(b"\n"))
-        if re.search(r"^Ultralytics |engine/trainer: ", text, re.MULTILINE):
+        if re.search(r"^Ultralytics \D{0,8}\d+\.\d+\.\d+|engine[/\\]trainer: ", text, re.MULTILINE):
             return 0.0
         if _OLD_HEADER.search(text) is not None:
             return 0.95
         header = _HEADER.search(text)
-        if header is not None and ("obj_loss" in header[0] or _ZERO_BASED.search(text) is not None):
+        if header is not None and (
+            "obj_loss" in header[0]
+            or _ZERO_BASED.search(text) is not None
+            or _VALIDATION.search(text) is not None
+        ):
             return 0.95
         return 0.8 if _GREETING.search(text) is not None else 0.0
 
