@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import html
+import os
 import re
 import shutil
 import subprocess
@@ -179,6 +180,9 @@ def main() -> None:
         help=f"every size in every state, or these parts of it: {', '.join(PARTS)}",
     )  # fmt: skip
     chosen = parser.parse_args().matrix
+    os.environ["COLORTERM"] = (
+        "truecolor"  # themes are drawn as they are, from whatever terminal this is started
+    )
     if chosen is not None:
         curves.prepare()
         asyncio.run(matrix(chosen or PARTS))

@@ -12,9 +12,10 @@ from yolomon.tui.widgets import curves
 
 @pytest.fixture(autouse=True)
 def same_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """UTC, and no colour wish of the machine's own."""
+    """UTC, a terminal of all colours, and no colour wish of the machine's own."""
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("COLORTERM", "truecolor")
     time.tzset()
     yield
     monkeypatch.undo()

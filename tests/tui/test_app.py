@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 from rich.color import ColorSystem
+from textual.filter import NoColor
 
 from tests.tui.recordings import START, StoredFeed, batch, gpu_sample, run, sample, slow_rank
 from yolomon.messages import english
 from yolomon.settings import Settings
+from yolomon.tui import theme
 from yolomon.tui.app import MonitorApp
 from yolomon.tui.compositor import DirectUpdate, SparingCompositor, transition, written
 from yolomon.tui.screens.overview import Overview
@@ -70,6 +72,14 @@ async def test_window_keys() -> None:
         assert app.view.window_seconds == 60.0
 
 
+async def test_a_shorter_window_is_shorter_than_what_is_shown() -> None:
+    app = app_of(StoredFeed(run(1)), Settings(theme="dark", window_seconds=3600.0))
+    async with app.run_test(size=(100, 30)) as pilot:
+        assert app.frame().window_seconds == 120.0  # all that was read
+        await pilot.press("minus")
+        assert app.frame().window_seconds == 60.0
+
+
 async def test_scrubbing_goes_back_while_data_goes_on() -> None:
     feed = StoredFeed(run(1))
     app = app_of(feed)
@@ -101,6 +111,17 @@ async def test_the_cursor_reads_the_numbers_of_its_moment() -> None:
         assert " 24 %" not in "\n".join(
             "".join(text for text, _ in line) for line in overview(app).gpus.lines if "util" in str(line)
         )
+
+
+async def test_a_cursor_where_nothing_was_read_judges_nothing() -> None:
+    app = app_of(StoredFeed(run(1)))
+    async with app.run_test(size=(100, 30)) as pilot:
+        for at, known in ((START - 30, False), (START + 60, True), (START + 300, False)):
+            app.look_at(at)
+            await pilot.pause()
+            assert ("healthy" in texts(app)) == known == ("Nothing is wrong." in texts(app))
+            assert ("no reading" in texts(app)) != known
+            assert ("whether all was well is not known" in texts(app)) != known
 
 
 async def test_pause_freezes_the_view() -> None:
@@ -197,6 +218,64 @@ async def test_a_terminal_of_sixteen_colours_keeps_its_own(
         assert app.theme == "terminal"
 
 
+def _terminal(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
+    for name in ("TERM", "COLORTERM", "NO_COLOR", "TEXTUAL_COLOR_SYSTEM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+
+async def test_a_theme_of_another_terminal_waits_for_one_that_can_show_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[dict[str, object]] = []
+    _terminal(monkeypatch, TERM="screen")
+    settings = Settings(theme="light", window_seconds=120.0)
+    app = MonitorApp(StoredFeed(run(1)), settings, english, timed=False, keep=lambda **c: told.append(c))
+    async with app.run_test(size=(100, 30)) as pilot:
+        assert app.theme == "terminal"
+        await pilot.press("plus", "t")
+        assert app.theme == "terminal"
+        assert "16 colours here" in "".join(text for text, _ in overview(app).foot.lines[0])
+    assert told == [{"window_seconds": 300.0}]  # light is still what was chosen
+    _terminal(monkeypatch, TERM="xterm-256color")
+    assert app_of(StoredFeed(run(1)), settings).theme == "light"
+
+
+@pytest.mark.parametrize(
+    ("setting", "term", "no_color"),
+    [
+        ("auto", "vt220", True),
+        ("dark", "xterm-mono", True),
+        ("dark", "linux", False),
+        ("monochrome", "linux", True),
+    ],
+)
+def test_a_terminal_without_colours_gets_none(
+    monkeypatch: pytest.MonkeyPatch, setting: str, term: str, no_color: bool
+) -> None:
+    _terminal(monkeypatch, TERM=term)
+    app = app_of(StoredFeed(run(1)), Settings(theme=setting))  # type: ignore[arg-type]
+    assert any(isinstance(used, NoColor) for used in app._filters) == no_color
+    assert app.theme == "terminal"
+
+
+@pytest.mark.parametrize(
+    ("environment", "colors"),
+    [
+        ({"TERM": "xterm-256color"}, 256),
+        ({"TERM": "tmux-256color", "NO_COLOR": ""}, 0),
+        ({"TERM": "xterm-kitty"}, 256),
+        ({"TERM": "screen"}, 16),
+        ({"TERM": "screen", "COLORTERM": "truecolor"}, 2**24),
+        ({"TERM": "vt100"}, 0),
+        ({"TEXTUAL_COLOR_SYSTEM": "truecolor"}, 2**24),
+    ],
+)
+def test_colours_are_counted_as_textual_sends_them(environment: dict[str, str], colors: int) -> None:
+    assert theme.colors(environment) == colors
+
+
 async def test_a_click_on_a_graph_reads_its_moment() -> None:
     app = app_of(slow_rank())
     async with app.run_test(size=(140, 40)) as pilot:
@@ -213,6 +292,6 @@ async def test_a_longer_window_than_the_run_says_so() -> None:
     app = app_of(StoredFeed(run(1)))
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.press("plus")
-        assert "Window: 5 min; so far 2 min 30 s are filled" in "".join(
+        assert "Window: 5 min; so far 2 min are filled" in "".join(
             text for text, _ in overview(app).foot.lines[0]
         )

@@ -20,6 +20,7 @@ from yolomon.tui.layout import Plan, Rect, grow, heat_cells, plan
 from yolomon.tui.signals import graph
 from yolomon.tui.view import Frame, View
 from yolomon.tui.widgets.gpu_panel import moment_at
+from yolomon.tui.widgets.time_axis import axis_words
 
 SIZES = [(240, 70), (140, 40), (120, 30), (100, 24), (80, 24), (60, 15), (40, 10), (50, 60), (200, 12)]
 GPUS = [0, 1, 2, 4, 8, 16, 64]
@@ -157,11 +158,19 @@ def frame_in(state: str, style: str) -> Frame:
     return frame_of(feed, now_ts=max(feed.clock(), START) + later, glyphs=glyphs.choose(style))
 
 
-@pytest.mark.parametrize("seconds", [115, 151, 200, 280])
+@pytest.mark.parametrize("seconds", [55, 63, 80, 115, 151, 200, 280])
 def test_a_young_run_fills_three_quarters_of_its_graphs(seconds: int) -> None:
     frame = frame_of(StoredFeed(run(1, seconds)), view=View(window_seconds=300.0))
     row = graph(frame, frame.history.by_index()[0], "memory", 60)[0]
     assert sum(sign == " " for sign, _ in row) <= 17
+
+
+@pytest.mark.parametrize(
+    ("seconds", "begin"), [(20, "−1 min"), (58, "−1 min"), (85, "−1 min 30 s"), (110, "−2 min")]
+)
+def test_the_axis_of_a_young_run_tells_the_window_that_is_shown(seconds: int, begin: str) -> None:
+    frame = frame_of(StoredFeed(run(1, seconds)), view=View(window_seconds=300.0))
+    assert (10, begin) in axis_words(frame, 10, 60)
 
 
 def test_a_window_that_is_filled_is_the_chosen_one() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from yolomon.history import Bucket, Table
+from yolomon.tui import theme
 from yolomon.tui.glyphs import ASCII, UNICODE
 from yolomon.tui.plots import ColumnCache, Style, TimeAxis, axis_for, many_rows, mark, one_row, runs, waiting
 from yolomon.tui.widgets.curves import nice_ticks
@@ -45,6 +46,19 @@ def test_a_short_spike_in_a_mean_leaves_a_mark() -> None:
 def test_more_rows_show_mean_solid_and_maximum_pale() -> None:
     top, bottom = many_rows([Bucket(0.0, 50.0, 100.0)], MEAN, UNICODE, 2)
     assert top == [("█", "band")] and bottom == [("█", "work")]
+
+
+def test_between_mean_and_maximum_is_no_gap() -> None:
+    (top,), (bottom,) = many_rows([Bucket(0.0, 30.0, 100.0)], MEAN, UNICODE, 2)
+    assert top == ("█", "band") and bottom == ("▅", "work/band")
+    assert many_rows([Bucket(0.0, 30.0, 30.0)], MEAN, UNICODE, 2)[1] == [("▅", "work")]
+    assert many_rows([Bucket(0.0, 30.0, 100.0)], MEAN, ASCII, 2)[1] == [("=", "work")]  # fills no cell
+    for known in theme.themes():
+        style = theme.inks(known)["work/band"]
+        assert (
+            style.color == theme.inks(known)["work"].color
+            and style.bgcolor == theme.inks(known)["band"].color
+        )
 
 
 def test_waiting_is_busy_without_memory_traffic_at_low_power() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -133,14 +132,13 @@ class MonitorApp(App[int]):
         self._drawn_at = 0.0
         self._asked = False  # for a log, on our own account: once
         self._drawn_machine_ts: float | None = None
-        theme_name, no_color = theme.choose(settings.theme), os.environ.get("NO_COLOR") is not None
         super().__init__(driver_class=None if constants.DRIVER else TerminalDriver)  # a browser's has its own
-        if no_color:  # Textual would send greys; the wish is no colour at all
+        if theme.colorless(settings.theme):  # Textual would send greys; the wish is no colour at all
             self._filters = [f for f in self._filters if not isinstance(f, Monochrome)] + [NoColor()]
         self.animation_level = "none"
         for known in theme.themes():
             self.register_theme(known)
-        self.theme = theme_name
+        self.theme = theme.choose(settings.theme)
 
     def get_default_screen(self) -> Page:
         """The overview."""
@@ -281,12 +279,13 @@ class MonitorApp(App[int]):
 
     def action_narrower(self) -> None:
         """A shorter window."""
-        self._choose_window(self.view.narrower())
+        self._choose_window(self.view.narrower(self.frame().window_seconds))
 
     def _choose_window(self, view: View) -> None:
         """Another window, and its length in words: a young run may not fill it yet."""
         self.view = view
-        self._keep_choices()
+        if self._keep is not None:
+            self._keep(window_seconds=view.window_seconds)
         self._columns.clear()
         chosen, shown = view.window_seconds, self.frame().window_seconds
         if not chosen:
@@ -385,16 +384,20 @@ class MonitorApp(App[int]):
         self.type_into(Entry("/", self.filter, on_change=narrow, on_done=narrow))
 
     def action_next_theme(self) -> None:
-        """The next colour theme."""
+        """The next colour theme; one that this terminal can show."""
+        told = theme.colors()
+        if told < 256:
+            self.say(
+                self.tr("{n} colours here: the terminal's own are used (themes need 256; see yolomon doctor)",
+                        n=told)
+            )  # fmt: skip
+            return
         names = theme.NAMES
         place = names.index(self.theme) if self.theme in names else -1
         self.theme = names[(place + 1) % len(names)]
-        self._keep_choices()
-        self.say(self.tr("Theme: {name}", name=self.theme))
-
-    def _keep_choices(self) -> None:
         if self._keep is not None:
-            self._keep(theme=self.theme, window_seconds=self.view.window_seconds)
+            self._keep(theme=self.theme)
+        self.say(self.tr("Theme: {name}", name=self.theme))
 
     def action_commands(self) -> None:
         """Find a command by typing some of its name."""

@@ -278,7 +278,10 @@ def many_rows(
     *,
     wait_ink: str = "wait",
 ) -> list[list[Column]]:
-    """A graph of several rows, the top one first: solid up to the mean, dim from there to the maximum."""
+    """A graph of several rows, the top one first: solid up to the mean, dim from there to the maximum.
+
+    The cell in which the mean ends has the dim part as its ground (the ink "work/band"): no gap is between.
+    """
     if height <= 1:
         return [one_row(columns, style, glyphs, waits, wait_ink=wait_ink)]
     steps = len(glyphs.levels) - 1
@@ -300,7 +303,8 @@ def many_rows(
             if waited:
                 row.append((glyphs.wait if spread > steps // 2 or level == 0 else " ", ink))
             elif filled:
-                row.append((glyphs.levels[filled], ink))
+                joined = filled < steps == spread and glyphs.style != "ascii"  # ASCII's signs fill no cell
+                row.append((glyphs.levels[filled], f"{ink}/band" if joined else ink))
             elif spread:
                 row.append((glyphs.levels[spread], "band"))
             else:

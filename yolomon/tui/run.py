@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, MutableMapping
+import signal
+import threading
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager
 
 from yolomon.messages import Translate
 from yolomon.settings import Settings
@@ -36,7 +39,8 @@ def show(
     if isinstance(session, LateFeed):
         session.on_failure = lambda: app.call_from_thread(app.exit, 2)
     try:
-        status = app.run(mouse=settings.mouse)
+        with signals_as_before():
+            status = app.run(mouse=settings.mouse)
     finally:
         session.stop()
         if keeper is not None:
@@ -44,6 +48,25 @@ def show(
     if isinstance(session, LateFeed) and session.failure is not None:
         raise session.failure
     return status or app.return_code or 0
+
+
+@contextmanager
+def signals_as_before() -> Iterator[None]:
+    """Afterwards the signals that the screen takes do what they did before.
+
+    The screen's handlers tell a loop that is over: what comes next (passing a pipe on) could not be ended.
+    """
+    names = ("SIGINT", "SIGTERM", "SIGHUP", "SIGTSTP", "SIGCONT", "SIGWINCH", "SIGTTOU", "SIGTTIN")
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():
+        numbers = []  # only there they can be set
+    before = {number: signal.getsignal(number) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            if handler is not None:  # None: not set by Python
+                signal.signal(number, handler)
 
 
 def trust_the_window(environment: MutableMapping[str, str], descriptor: int = 1) -> None:

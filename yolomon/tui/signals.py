@@ -205,8 +205,9 @@ def _add_marks(frame: Frame, gpu: GpuHistory, name: str, rows: list[list[Column]
             if first is not None:
                 for row in rows:
                     for i in range(first, count):
-                        if row[i][0] != " " and row[i][1] != "wait":
-                            row[i] = (row[i][0], ink)
+                        sign, before = row[i]
+                        if sign != " " and before not in ("wait", "band"):  # what is paler stays paler
+                            row[i] = (sign, f"{ink}/band" if before.endswith("/band") else ink)
         if place is not None:
             for row in rows:
                 plots.mark(row, place, frame.glyphs.onset, "onset")

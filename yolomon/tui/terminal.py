@@ -15,6 +15,7 @@ import asyncio
 import os
 import selectors
 import signal
+import sys
 import termios
 import threading
 from codecs import getincrementaldecoder
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from textual.app import App
 
 END_WITHIN_SECONDS = 2.0
+SIGNALLED = 128  # exit status: this and the signal's number, as shells count
 ESCAPE_SECONDS = 0.1  # how long an Escape may be the beginning of a longer key
 
 
@@ -43,6 +45,8 @@ class TerminalDriver(LinuxDriver):
         size: tuple[int, int] | None = None,
     ) -> None:
         super().__init__(app, debug=debug, mouse=mouse, size=size)
+        if os.isatty(1):  # else it would be drawn into the file of `2> errors.txt`
+            self._file = open(1, "w", encoding=_encoding(), errors="replace", closefd=False)  # noqa: SIM115
         if not os.isatty(self.fileno):
             self.fileno = keyboard()
             self.input_tty = True
@@ -55,15 +59,16 @@ class TerminalDriver(LinuxDriver):
         self._loop_of_app = asyncio.get_running_loop()
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGHUP, self._hang_up)
-            signal.signal(signal.SIGTERM, self._terminate)
+            for number in (signal.SIGTERM, signal.SIGINT):  # Ctrl-C is a key here; `kill -INT` is none
+                signal.signal(number, self._terminate)
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def _hang_up(self, _number: int, _frame: FrameType | None) -> None:
         self._end()
 
-    def _terminate(self, _number: int, _frame: FrameType | None) -> None:
-        if self._loop_of_app is not None:
-            self._loop_of_app.call_soon_threadsafe(self._exit_app)
+    def _terminate(self, number: int, _frame: FrameType | None) -> None:
+        if self._loop_of_app is not None and not self._loop_of_app.is_closed():
+            self._loop_of_app.call_soon_threadsafe(self._exit_app, SIGNALLED + number)
 
     def _end(self) -> None:
         """The terminal is gone: leave in good order if possible, but leave."""
@@ -71,14 +76,14 @@ class TerminalDriver(LinuxDriver):
             return
         self._gone.set()
         self.exit_event.set()
-        killer = threading.Timer(END_WITHIN_SECONDS, os._exit, (1,))
+        killer = threading.Timer(END_WITHIN_SECONDS, os._exit, (SIGNALLED + signal.SIGHUP,))
         killer.daemon = True
         killer.start()
         if self._loop_of_app is not None and not self._loop_of_app.is_closed():
-            self._loop_of_app.call_soon_threadsafe(self._exit_app)
+            self._loop_of_app.call_soon_threadsafe(self._exit_app, SIGNALLED + signal.SIGHUP)
 
-    def _exit_app(self) -> None:
-        self._app.exit()
+    def _exit_app(self, status: int) -> None:
+        self._app.exit(status)
 
     def _enable_mouse_support(self) -> None:
         if self._mouse:
@@ -148,6 +153,11 @@ class TerminalDriver(LinuxDriver):
                     timeout = None
                 for event in parser.tick():
                     self.process_message(event)
+
+
+def _encoding() -> str:
+    """That of standard output."""
+    return getattr(sys.__stdout__, "encoding", None) or "utf-8"
 
 
 def keyboard() -> int:

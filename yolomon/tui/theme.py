@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 
 from rich.color import Color as RichColor
@@ -50,6 +51,10 @@ _BOLD = frozenset({"title", "ok", "warn", "crit", "onset", "cursor", "selected",
 _SAME = {"number": "title", "hot": "warn", "demo": "warn"}  # inks that have the colour of another
 
 
+# A sign of the first ink on a ground of the second: where a graph's mean ends and its paler part begins.
+_ON = (("work", "band"), ("hot", "band"), ("crit", "band"))
+
+
 def inks(theme: Theme) -> dict[str, Style]:
     """The text style of every ink under a theme.
 
@@ -69,6 +74,8 @@ def inks(theme: Theme) -> dict[str, Style]:
             bold=True if name in _BOLD else None,
             reverse=True if name == "demo" or (name == "selected" and theme.ansi) else None,
         )
+    for name, ground in _ON:
+        styles[f"{name}/{ground}"] = Style(color=styles[name].color, bgcolor=styles[ground].color)
     return styles
 
 
@@ -130,18 +137,44 @@ def _theme(
     )
 
 
-def choose(setting: str, environment: Mapping[str, str] | None = None) -> str:
-    """The theme for the user's setting; "auto" follows the terminal's abilities.
+def colors(environment: Mapping[str, str] | None = None) -> int:
+    """How many colours will be sent: 0, 16, 256 or 2**24, as Textual's own detection (Rich's) has it.
 
-    With fewer than 256 colours the terminal's own colours are used: mixing ours down would lose the contrast.
-    NO_COLOR gives the terminal's own foreground alone (Textual drops the colours itself).
+    A terminal that says 256 by another name than "...-256color" can be told with COLORTERM=truecolor.
     """
-    if setting in NAMES:
-        return setting
     environment = os.environ if environment is None else environment
     if environment.get("NO_COLOR") is not None:
+        return 0
+    forced = {"truecolor": 2**24, "256": 256, "standard": 16}.get(environment.get("TEXTUAL_COLOR_SYSTEM", ""))
+    if forced is not None:  # as textual-serve does for a browser
+        return forced
+    if environment.get("COLORTERM", "").strip().lower() in ("truecolor", "24bit"):
+        return 2**24
+    term = environment.get("TERM", "").strip().lower()
+    if term.endswith(("-256color", "-kitty")):
+        return 256
+    return 0 if _MONOCHROME(term) else 16
+
+
+# DEC's terminals before the VT340, Wyse's, and the variants of terminfo that leave the colours out.
+_MONOCHROME = re.compile(r"vt(52|[12]\d\d|3[02]0)(-.*)?|wy\d+(-.*)?|.+-(m|mono)").fullmatch
+
+
+def choose(setting: str, environment: Mapping[str, str] | None = None) -> str:
+    """The theme that is drawn for the user's setting: one that this terminal can show.
+
+    With fewer than 256 colours the terminal's own colours are used, whatever was chosen (perhaps on another
+    terminal): mixing ours down would lose the contrast. The setting itself stays as it is.
+    """
+    if colors(environment) < 256:
         return "terminal"
-    term = environment.get("TERM", "")
-    if "256" in term or environment.get("COLORTERM") in ("truecolor", "24bit") or "kitty" in term:
-        return "dark"
-    return "terminal"
+    return setting if setting in NAMES else "dark"
+
+
+def colorless(setting: str, environment: Mapping[str, str] | None = None) -> bool:
+    """Whether the terminal's own foreground and background are all that is sent.
+
+    Under NO_COLOR, on a monochrome terminal, and where greys are wished for but there are none.
+    """
+    found = colors(environment)
+    return found == 0 or (found < 256 and setting == "monochrome")

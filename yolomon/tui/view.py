@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
 WINDOWS = (60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 10800.0, 21600.0, 43200.0, 86400.0)
 SCRUB_SHARE = 0.25  # of the window, a step
+UNREAD_SECONDS = 10.0  # without a reading for so long a moment has none
 # What is shown of a run that is younger than the window: each is at most a third longer than the one before,
-# so that soon no more than a quarter of a graph is empty. No shorter one is shown unasked: its graphs would
-# move more often than every few seconds, and every move is sent to the terminal.
+# so that after the first minute no more than a quarter of a graph is empty. No shorter one is shown: its
+# graphs would move more often than every few seconds, and every move is sent to the terminal.
 GROWTH = tuple(
     60.0 * minutes
     for minutes in (
-        2.5, 3, 4, 5, 6, 7.5, 10, 12.5, 15, 20, 25, 30, 40, 50, 60, 75, 90, 120, 150, 180,
+        1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 7.5, 10, 12.5, 15, 20, 25, 30, 40, 50, 60, 75, 90, 120, 150, 180,
         240, 300, 360, 450, 600, 720, 900, 1200, 1440,
     )
 )  # fmt: skip
@@ -44,11 +45,9 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
         longer = [w for w in WINDOWS if w > self.window_seconds]
         return msgspec.structs.replace(self, window_seconds=longer[0] if longer else 0.0)
 
-    def narrower(self) -> View:
-        """The next shorter window."""
-        if self.window_seconds == 0:
-            return msgspec.structs.replace(self, window_seconds=WINDOWS[-1])
-        shorter = [w for w in WINDOWS if w < self.window_seconds]
+    def narrower(self, shown_seconds: float) -> View:
+        """The next window that is shorter than what is shown: a young run may not fill the chosen one."""
+        shorter = [w for w in WINDOWS if w < shown_seconds]
         return msgspec.structs.replace(self, window_seconds=shorter[-1] if shorter else WINDOWS[0])
 
     def end(self, now_ts: float) -> float:
@@ -143,6 +142,16 @@ class Frame(msgspec.Struct, kw_only=True):
             window = step
         made = self._axes[count] = axis_for(window, count, self.end_ts)
         return made
+
+    @property
+    def unread(self) -> bool:
+        """Whether nothing of the machine was read around the moment shown: then nothing can be said of it."""
+        if self.live and self.view.cursor_ts is None:
+            return False
+        at, reach = self.at_ts, max(UNREAD_SECONDS, self.window_seconds / 40)
+        host, gpus = self.history.host.table, self.history.gpus.values()
+        signals = [(host, "cpu_percent"), *((gpu.fast, "utilization_percent") for gpu in gpus)]
+        return all(table.pooled(name, at - reach, at + 0.05, 1)[0] is None for table, name in signals)
 
     def findings_at(self) -> list[Finding]:
         """The findings that stood at the moment shown."""

@@ -57,6 +57,8 @@ def calm(frame: Frame) -> tuple[str, str]:
     tr, history = frame.tr, frame.history
     if history.first_ts is None:
         return tr("Waiting for the first readings."), "dim"
+    if frame.unread:
+        return tr("Nothing was read at this moment: whether all was well is not known."), "dim"
     for status in history.statuses.values():
         if not status.ok and status.cause is not None:
             remedy = "" if status.remedy is None else f" {frame.glyphs.arrow} {tr(status.remedy)}"

@@ -194,6 +194,8 @@ def verdict_of(frame: Frame, width: int) -> Line:
     if warnings:
         words = tr("1 warning") if warnings == 1 else tr("{n} warnings", n=warnings)
         return [*line, (f"{glyphs.warning} {words} ", "warn")]
+    if frame.unread:
+        return [*line, (f"{tr('no reading')} ", "dim")]
     silent = silent_gpus(frame)
     if silent:
         of = len(frame.history.gpus)
