@@ -133,6 +133,40 @@ def test_mmengine_validation_has_the_epoch_in_step() -> None:
     assert records[0].roles.memory_peak_bytes == 2 * 2**20
 
 
+def test_mmengine_validation_of_a_run_without_epochs_has_the_iteration_or_0_in_step() -> None:
+    train = {"lr": 0.1, "data_time": 0.1, "loss": 1.0, "time": 0.3, "iter": 500, "memory": 2, "step": 500}
+    _, records = read(
+        train,
+        {"coco/bbox_mAP": 0.4, "data_time": 1, "time": 2, "step": 500},
+        {"coco/bbox_mAP": 0.4, "data_time": 1, "time": 2, "step": 0},
+    )
+    assert [(r.kind, r.epoch, r.step) for r in records] == [
+        ("batch", None, 500),
+        ("validation", None, 500),
+        ("validation", None, None),
+    ]
+
+
+def test_mmengine_metrics_of_any_task_are_no_training() -> None:
+    train = {"lr": 0.1, "data_time": 0.1, "loss": 1.0, "time": 0.3, "iter": 500, "memory": 2, "step": 500}
+    _, records = read(train, {"NME": 0.05, "mIoU": 60.0, "data_time": 1, "time": 2, "step": 500})
+    assert (records[1].kind, records[1].roles.step_seconds) == ("validation", None)
+
+
+def test_map_of_voc_has_one_threshold() -> None:
+    """VOCMetric and eval_map average over IoU thresholds, by default over 0.5 alone."""
+    train = {"mode": "train", "epoch": 1, "iter": 50, "lr": 0.1, "loss": 1.0, "time": 0.5}
+    _, records = read(train, {"mode": "val", "epoch": 1, "iter": 50, "AP50": 0.75, "mAP": 0.7514})
+    assert (records[1].roles.map50, records[1].roles.map50_95) == (0.75, None)
+    train = {"lr": 0.1, "data_time": 0.1, "loss": 1.0, "time": 0.3, "epoch": 1, "iter": 50, "step": 50}
+    _, records = read(
+        train,
+        {"pascal_voc/mAP": 0.61, "data_time": 1, "time": 2, "step": 1},
+        {"dota/mAP": 0.4, "dota/AP50": 0.7, "dota/AP75": 0.3, "data_time": 1, "time": 2, "step": 1},
+    )
+    assert [(r.roles.map50, r.roles.map50_95) for r in records[1:]] == [(0.61, None), (0.7, 0.4)]
+
+
 def test_mmcv_iterations_are_batches_of_an_epoch_and_the_header_is_a_start() -> None:
     name, records = read(
         {"env_info": "x" * 9000, "seed": None, "exp_name": "faster_rcnn.py"},
@@ -154,6 +188,12 @@ def test_detectron2_ap_is_0_to_100() -> None:
     assert name == "detectron2-json"
     assert records[1].roles.map50_95 == pytest.approx(0.009)
     assert records[0].roles.step_seconds == 0.4
+
+
+def test_detectron2_metrics_of_a_named_data_set_alone() -> None:
+    name, (record,) = read({"iteration": 39, "nuts_val/bbox/AP": 40.0, "nuts_val/bbox/AP50": 60.0})
+    assert name == "detectron2-json"
+    assert (record.roles.map50_95, record.roles.map50) == (pytest.approx(0.4), pytest.approx(0.6))
 
 
 def test_detr_lists_and_epochs_from_0() -> None:
@@ -181,6 +221,36 @@ def test_tao_kpi_that_are_repeated_are_no_news() -> None:
     assert name == "tao-json"
     assert (records[1].epoch, records[1].epochs, records[1].roles.loss) == (1, 10, 0.5)
     assert (records[2].kind, records[2].numbers) == ("message", {})
+
+
+def test_tao_without_steps_counts_from_1_and_has_its_numbers_in_graphical() -> None:
+    """The Keras backends (tao_tensorflow1_backend cv/common/callbacks/loggers.py)."""
+    stamp = {"date": "5/5/2023", "time": "7:1:2", "status": "RUNNING", "verbosity": "INFO"}
+    graphical = {"loss": "9.25", "learning_rate": "0.0002", "validation_loss": "8.5"}
+    precision = {"mean average precision": "0.42"}
+    _, records = read(
+        stamp | {"status": "STARTED", "message": "Starting Training"},
+        stamp | {"status": "STARTED", "message": "Starting Training Loop."},
+        stamp | {"epoch": 1, "max_epoch": 80, "graphical": {"loss": "12.5", "learning_rate": "0.0001"}},
+        stamp | {"epoch": 2, "max_epoch": 80, "graphical": graphical | precision, "kpi": precision},
+        stamp | {"message": "Training loop complete.", "graphical": graphical | precision},
+    )
+    assert [(r.kind, r.epoch, r.epochs) for r in records] == [
+        ("start", None, None),
+        ("message", None, None),
+        ("epoch", 1, 80),
+        ("epoch", 2, 80),
+        ("message", None, None),
+    ]
+    roles = records[3].roles
+    assert (roles.loss, roles.learning_rate, roles.map50, roles.map50_95) == (9.25, 0.0002, 0.42, None)
+    assert roles.validation_losses == {"validation_loss": 8.5}
+
+
+def test_of_a_list_of_learning_rates_the_first_is_taken() -> None:
+    _, (record,) = read({"epoch": 1, "loss": 1.5, "lr": [0.01, 0.001], "sizes": [1, 2]})
+    assert record.roles.learning_rate == 0.01
+    assert set(record.numbers) == {"loss", "lr"}
 
 
 EXPECTED = {

@@ -24,8 +24,10 @@ PLANS_LIMIT = 512  # key sets remembered; a log whose keys never repeat must not
 _SQUASH = re.compile(r"[^a-z0-9]+")
 _SPLIT = re.compile(r"[^a-z0-9]+")
 _SUFFIX = re.compile(r"\(([bmpo])\)\s*$", re.IGNORECASE)
-_MAP_STRICT = re.compile(r"(?:m?ap|map)(?:50|05|050)t?o?(?:95|095)(?:all)?$")
-_MAP_50 = re.compile(r"m?ap(?:iou)?(?:50|05|050)(?:all)?$")
+# What a number belongs to, before its own name: "batch/learning_rate", "epoch/val_loss".
+_SCOPE = re.compile(r"(?:batch|epoch|step|iter|iteration|params|profile|system|charts)[/.:](?=\D)")
+_MAP_STRICT = re.compile(r"m?ap(?:iou)?(?:50|05|050|5)t?o?(?:95|095)(?:all)?$")
+_MAP_50 = re.compile(r"m?ap(?:iou)?(?:50|05|050|5)(?:all)?$")
 _MAP_PLAIN = re.compile(r"(?:^|bbox|coco|val|test|eval|metrics?|valid|validation|box|ema|best)m?ap$")
 _AUXILIARY = re.compile(r"_(?:aux|dn|enc|pre|interm)(?:_\d+)?(?:_|$)|_\d+$|unscaled")
 _EVALUATION = frozenset({"val", "valid", "validation", "eval", "test"})
@@ -42,6 +44,8 @@ _EXACT: dict[str, tuple[str, int, float]] = {
     "xlr0": ("learning_rate", 1, 1.0),
     "lr0": ("learning_rate", 1, 1.0),
     "lrgroup0": ("learning_rate", 1, 1.0),
+    "learningrate0": ("learning_rate", 1, 1.0),
+    "learningrategroup0": ("learning_rate", 1, 1.0),
     "optlr": ("learning_rate", 1, 1.0),
     "optimizerlr": ("learning_rate", 1, 1.0),
     "lrpg1": ("learning_rate", 2, 1.0),
@@ -56,6 +60,11 @@ _EXACT: dict[str, tuple[str, int, float]] = {
     "imgpersec": ("images_per_second", 0, 1.0),
     "imgs": ("images_per_second", 1, 1.0),  # img/s
     "imagess": ("images_per_second", 1, 1.0),
+    "imgss": ("images_per_second", 1, 1.0),
+    "imgsec": ("images_per_second", 1, 1.0),
+    "imagessec": ("images_per_second", 1, 1.0),
+    "sampless": ("images_per_second", 1, 1.0),
+    "samplessec": ("images_per_second", 1, 1.0),
     "samplespersecond": ("images_per_second", 1, 1.0),
     "samplespersec": ("images_per_second", 1, 1.0),
     "throughput": ("images_per_second", 2, 1.0),
@@ -94,7 +103,7 @@ _EXACT: dict[str, tuple[str, int, float]] = {
 _TOTAL_LOSS = {
     "loss": 0, "totalloss": 0, "losstotal": 0, "trainloss": 0, "traintotalloss": 0, "traininglossepoch": 1,
     "losssum": 0, "trainingloss": 0, "trainlossepoch": 1, "trainlossstep": 1, "lossstep": 1, "lossall": 1,
-    "avgloss": 1,
+    "avgloss": 1, "runningloss": 1, "trainavgloss": 1, "losstrain": 0, "losstrainepoch": 1,
     "trainlosstotal": 0, "lossmean": 1, "meanloss": 1, "overallloss": 0, "lossavg": 1, "trainlossavg": 1,
 }  # fmt: skip
 _MEMORY = {
@@ -109,7 +118,13 @@ _MEMORY = {
     "gpumemallocated": "memory_allocated_bytes", "gpumemoryallocated": "memory_allocated_bytes",
     "gpumemused": "memory_reserved_bytes", "gpumemoryused": "memory_reserved_bytes",
     "vram": "memory_reserved_bytes",
+    "gpumemreserved": "memory_reserved_bytes", "gpumemoryreserved": "memory_reserved_bytes",
+    "cudamem": "memory_allocated_bytes", "cudamaxmem": "memory_peak_bytes",
+    "peakmem": "memory_peak_bytes", "peakgpumem": "memory_peak_bytes", "gpumempeak": "memory_peak_bytes",
+    "peakgpumemory": "memory_peak_bytes", "gpumemorypeak": "memory_peak_bytes",
+    "maxgpumem": "memory_peak_bytes", "maxgpumemory": "memory_peak_bytes",
 }  # fmt: skip
+_SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0}
 _UNITS = {"b": 1.0, "bytes": 1.0, "mb": MIB, "mib": MIB, "gb": GIB, "gib": GIB, "kb": 1024.0, "kib": 1024.0}
 
 
@@ -126,6 +141,8 @@ class Meaning(msgspec.Struct, frozen=True):
 def meaning(name: str, phase: Phase = None) -> Meaning:
     """The role of a name. `phase` is what the record says of itself where the name does not."""
     lower = name.lower().strip()
+    if scope := _SCOPE.match(lower):
+        lower = lower[scope.end() :]
     suffix = _SUFFIX.search(lower)
     rank = 0
     if suffix:
@@ -138,6 +155,8 @@ def meaning(name: str, phase: Phase = None) -> Meaning:
         rank += 3
     evaluation = bool(_EVALUATION.intersection(words[:2])) or (phase == "validation" and "train" not in words)
     squashed = _SQUASH.sub("", lower)
+    if "mean" in squashed:
+        squashed = squashed.replace("meanaverageprecision", "map").replace("meanap", "map")
     bare = "".join(
         w
         for w in words
@@ -156,13 +175,10 @@ def meaning(name: str, phase: Phase = None) -> Meaning:
     exact = _EXACT.get(squashed) or _EXACT.get(bare)
     if exact is not None:
         return Meaning(*exact)
-    if (
-        words
-        and words[-1] == "ms"
-        and (timed := _EXACT.get("".join(words[:-1])))
-        and timed[0].endswith("_seconds")
-    ):
-        return Meaning(timed[0], timed[1], 1e-3)
+    if words and words[-1] in _SECONDS:
+        timed = _EXACT.get("".join(word for word in words[:-1] if word != "train"))
+        if timed is not None and timed[0].endswith("_seconds"):
+            return Meaning(timed[0], timed[1], _SECONDS[words[-1]])
     if squashed.startswith("lr") and words[0] == "lr" and "bias" not in words:
         return Meaning("learning_rate", 2)
     return _memory(words, squashed)

@@ -23,6 +23,10 @@ def test_the_first_epoch_tells_where_counting_begins(records: Records) -> None:
     assert rows[1].roles.map50 == 0.2
 
 
+def test_rows_of_batches_are_no_epochs_of_keras(format_of: FormatOf) -> None:
+    assert format_of("training_log.csv", b"epoch,batch,loss\n0,0,1.5\n0,1,1.25\n") == "csv"
+
+
 def test_tables_of_something_else_are_none(format_of: FormatOf) -> None:
     assert format_of("people.csv", b"name,age\nann,31\n") is None
     assert format_of("gpu.csv", b"index,power.draw [W]\n0,220\n") is None

@@ -37,8 +37,9 @@ def state(*history: dict[str, Any]) -> bytes:
 
 def test_entries(records: Records, format_of: FormatOf) -> None:
     assert format_of("trainer_state.json", state(TRAIN, EVAL)) == "hf-trainer-state"
-    start, batch, validation = records(HfTrainerState, state(TRAIN, EVAL))
-    assert (start.kind, start.run.epochs, start.run.batch_size) == ("start", 10, 8)
+    batch, validation = records(HfTrainerState, state(TRAIN, EVAL))
+    assert (batch.run.epochs, batch.run.batch_size) == (10, 8)
+    assert validation.run is None
     assert (batch.kind, batch.epoch, batch.epochs, batch.step) == ("batch", 1, 10, 500)
     assert (batch.roles.loss, batch.roles.learning_rate) == (1.25, 4.9e-05)
     assert (validation.kind, validation.step) == ("validation", 1000)
@@ -47,7 +48,7 @@ def test_entries(records: Records, format_of: FormatOf) -> None:
 
 def test_only_what_is_new_comes_after_a_rewrite() -> None:
     parser = HfTrainerState.parser("log")
-    assert len(list(parser.feed(state(TRAIN), 1.0))) == 2
+    assert len(list(parser.feed(state(TRAIN), 1.0))) == 1
     (new,) = parser.feed(state(TRAIN, EVAL), 2.0)
     assert new.step == 1000
     assert list(parser.feed(state(TRAIN, EVAL), 3.0)) == []
@@ -61,7 +62,7 @@ def test_a_resume_from_an_older_checkpoint_reads_what_differs() -> None:
 
 
 def test_bare_nan_is_a_value(records: Records) -> None:
-    batch = records(HfTrainerState, state({**TRAIN, "loss": math.nan}))[1]
+    batch = records(HfTrainerState, state({**TRAIN, "loss": math.nan}))[0]
     assert math.isnan(batch.roles.loss)
 
 

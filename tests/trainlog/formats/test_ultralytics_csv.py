@@ -132,8 +132,29 @@ def test_custom_and_leaked_columns_are_kept_by_name(records: Records) -> None:
     )
     (row,) = records(UltralyticsCsv, content)
     assert row.numbers["train/mixture_aux_loss"] == 0.25
+    assert row.roles.loss == 1.75  # all losses of the criterion, whatever they are called
     assert row.numbers["_runtime"] == 47
     assert row.ts == 2_000_000_000.0  # %.6g leaves a time stamp hundreds of seconds wide
+
+
+def test_losses_need_no_word_for_it(records: Records, format_of: FormatOf) -> None:
+    """YOLOv10's one-to-many and one-to-one heads."""
+    content = (
+        b"epoch,train/box_om,train/cls_om,train/box_oo,train/cls_oo,metrics/mAP50(B),metrics/mAP50-95(B),"
+        b"val/box_om,val/cls_oo,lr/pg0\n"
+        b"2,1.5,2.5,1.25,4.75,0.4,0.2,2.25,3.5,0.001\n"
+    )
+    assert format_of("results.csv", content) == "ultralytics-csv"
+    (row,) = records(UltralyticsCsv, content)
+    assert row.roles.loss == 10
+    assert row.roles.losses["train/box_oo"] == 1.25
+    assert row.roles.validation_losses == {"val/box_om": 2.25, "val/cls_oo": 3.5}
+
+
+def test_what_is_no_loss_by_its_name_is_none(records: Records) -> None:
+    content = b"epoch,train/loss,train/accuracy,train/time,metrics/accuracy_top1,val/loss,lr/pg0\n"
+    (row,) = records(UltralyticsCsv, content + b"2,1.5,0.75,30,0.6,2.25,0.001\n")
+    assert (row.roles.loss, row.roles.losses) == (1.5, {})
 
 
 def test_a_second_run_under_the_old_header_goes_on(records: Records) -> None:

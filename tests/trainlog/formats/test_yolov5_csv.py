@@ -52,6 +52,16 @@ def test_cells_beyond_the_header_are_dropped(records: Records) -> None:
     assert 0.77 not in record.numbers.values()
 
 
+def test_the_classifier_counts_from_0_too(records: Records, format_of: FormatOf) -> None:
+    content = padded("epoch,train/loss,test/loss,metrics/accuracy_top1,metrics/accuracy_top5,lr/0")
+    content += padded("0,0.95,0.75,0.92,1,0.0009") + padded("1,0.6,0.5,0.95,1,0.0008")
+    assert format_of("results.csv", content) == "yolov5-csv"
+    first, second = records(YoloV5Csv, content)
+    assert (first.epoch, second.epoch) == (1, 2)
+    assert (second.roles.loss, second.roles.learning_rate) == (0.6, 0.0008)
+    assert second.roles.validation_losses == {"test/loss": 0.5}
+
+
 def test_real_file(records: Records, format_of: FormatOf, real_log: RealLog) -> None:
     content = real_log("yolov5-long-results.csv")
     assert format_of("results.csv", content) == "yolov5-csv"

@@ -43,6 +43,21 @@ def test_nan_and_a_fork_with_more_losses(records: Records) -> None:
     assert keypoints.roles.loss == 0.54
 
 
+def columns(*cells: str) -> bytes:
+    return "".join(cell.rjust(10) for cell in cells).encode() + b"\n"
+
+
+def test_yolov3_has_f1_where_the_others_have_map50_95(records: Records) -> None:
+    """Its numbers have three digits (ultralytics/yolov3 train.py, `%10.3g`), those of the others four."""
+    row = ("3/99", "4.1G", "1.38", "0.71", "0.046", "2.14", "31", "416",
+           "0.81", "0.62", "0.7", "0.703", "1.95", "0.8", "0.41")  # fmt: skip
+    (old,) = records(YoloV7Txt, columns(*row))
+    assert (old.roles.map50, old.roles.map50_95) == (0.7, None)
+    assert old.numbers["metrics/F1"] == 0.703
+    four, same_file = records(YoloV7Txt, columns(*row[:5], "2.136", *row[6:]) + columns(*row))
+    assert four.roles.map50_95 == same_file.roles.map50_95 == 0.703
+
+
 def test_a_torn_row_is_told(parse: Parse) -> None:
     (broken,) = parse(YoloV7Txt, b"  5/99  9.2G  0.09 0.02\n")
     assert isinstance(broken, BrokenLine)

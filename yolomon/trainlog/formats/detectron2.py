@@ -17,6 +17,8 @@ from yolomon.trainlog.formats.jsonl import head_objects
 from yolomon.trainlog.json_lines import Body
 from yolomon.trainlog.roles import Meaning
 
+_AP = ("bbox/AP", "segm/AP")  # alone, or after the name of a data set where several are tested
+
 
 class Detectron2Parser(JsonParser):
     """Records of EventStorage; those with AP and no loss are validations."""
@@ -48,7 +50,7 @@ class Detectron2:
         found, _ = head_objects(head)
         if any("iteration" in body and "total_loss" in body for body in found):
             return 0.95
-        return 0.7 if any("bbox/AP" in body for body in found) else 0.0
+        return 0.7 if any(key.endswith(_AP) for body in found for key in body) else 0.0
 
     @staticmethod
     def parser(source: str) -> Detectron2Parser:

@@ -1,7 +1,8 @@
 """Hugging Face's trainer_state.json: rewritten as a whole at each checkpoint, with the log so far in it.
 
-Only the entries that are new since the last reading become records; a history that got shorter or differs
-(resumed from an older checkpoint) is read anew from where it differs.
+Only the entries that are new since the last reading become records, the first of all with what is known of
+the run; a history that got shorter or differs (resumed from an older checkpoint) is read anew from where it
+differs.
 """
 
 from __future__ import annotations
@@ -48,20 +49,19 @@ class HfTrainerStateParser:
         ):
             same += 1
         records: list[TrainRecord | BrokenLine] = []
-        if not self._started:
-            self._started = True
-            run = RunInfo(trainer="Hugging Face Trainer", epochs=epochs, batch_size=state.train_batch_size)
-            records.append(
-                TrainRecord(ts=arrival_ts, kind="start", source=self._source, epochs=epochs, run=run)
-            )
         for entry in state.log_history[same:]:
             numbers = {name: value for name, raw in entry.items() if (value := _real(raw)) is not None}
             step = numbers.pop("step", None)
-            records.append(
-                trainer_record(
-                    self._source, arrival_ts, numbers, int(step) if step is not None else None, epochs
-                )
+            record = trainer_record(
+                self._source, arrival_ts, numbers, int(step) if step is not None else None, epochs
             )
+            if not self._started:
+                self._started = True
+                run = RunInfo(
+                    trainer="Hugging Face Trainer", epochs=epochs, batch_size=state.train_batch_size
+                )
+                record = msgspec.structs.replace(record, run=run)
+            records.append(record)
         self._seen = state.log_history
         return records
 

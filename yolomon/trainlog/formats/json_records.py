@@ -34,6 +34,7 @@ _CONTAINERS = frozenset(
         "results",
     }
 )
+_RATES = frozenset({"lr", "learning_rate", "train_lr"})  # one for each group of parameters
 _WORDS = {"nan": float("nan"), "infinity": float("inf"), "-infinity": float("-inf"), "inf": float("inf"),
           "-inf": float("-inf"), "-nan": float("nan")}  # fmt: skip
 
@@ -247,7 +248,10 @@ def add_number(numbers: dict[str, float], name: str, value: float) -> None:
 
 
 def add_other(numbers: dict[str, float], name: str, value: object, depth: int) -> None:
-    """Add the numbers of a text, a duration or a nested object. Lists and words are left out."""
+    """Add the numbers of a text, a duration or a nested object, and the first of learning rates.
+
+    Other lists and words are left out.
+    """
     if isinstance(value, str):
         found = number(value)
         if found is None and ":" in value:
@@ -265,6 +269,13 @@ def add_other(numbers: dict[str, float], name: str, value: object, depth: int) -
                 add_number(numbers, inner_name, inner)
             elif inner is not None and not isinstance(inner, bool):
                 add_other(numbers, inner_name, inner, depth + 1)
+    elif (
+        isinstance(value, list)
+        and value
+        and type(value[0]) in (int, float)
+        and name.lower().rpartition("/")[2] in _RATES
+    ):
+        add_number(numbers, name, value[0])
 
 
 _KINDS: dict[str, tuple[RecordKind, Phase]] = {

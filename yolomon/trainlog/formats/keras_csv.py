@@ -81,8 +81,8 @@ class KerasCsv:
         names = columns[1:]
         if not any(n == "loss" or n.endswith("_loss") for n in names) or any("/" in n for n in names):
             return 0.0
-        if "step" in names or "eval_loss" in names:
-            return 0.0
+        if {"step", "batch", "iter", "iteration", "global_step", "eval_loss"}.intersection(names):
+            return 0.0  # a row that is less than an epoch
         return 0.85 if names == sorted(names) and "loss" in names else 0.5
 
     @staticmethod

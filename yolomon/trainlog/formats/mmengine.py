@@ -1,14 +1,16 @@
 """MMEngine (MMDetection 3, MMYOLO) `vis_data/<time>.json` and mmcv 1.x (MMDetection 2) `<time>.log.json`.
 
 Both are JSON lines with seconds an iteration in `time` and MiB of torch's peak allocation in `memory`.
-MMEngine
-counts `iter` over the run and its validation records carry the EPOCH in `step`, with no mode and no clock
-(mmaction2#2612). mmcv counts `iter` within the epoch, says `mode`, and begins with a header of 10 kB
-(mmpose#1301).
+MMEngine counts `iter` over the run and its validation records carry the EPOCH in `step`, with no mode and no
+clock (mmaction2#2612); where training counts iterations alone (no `epoch`), it is the iteration, or 0.
+mmcv counts `iter` within the epoch, says `mode`, and begins with a header of 10 kB (mmpose#1301).
+
+`mAP` of VOC and DOTA is at an IoU of 0.5 unless the thresholds are many, and then their APs are there, too.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
@@ -24,17 +26,30 @@ _OVERRIDES: Mapping[str, Meaning] = {
     "time": Meaning("step_seconds"),
     "memory": Meaning("memory_peak_bytes", 0, MIB),
     "data_time": Meaning("data_seconds"),
+    "pascal_voc/mAP": Meaning("map50_95", 1),  # of several thresholds, see `_with_voc_map`
+    "dota/mAP": Meaning("map50_95", 1),
 }
 _EVALUATION_OVERRIDES = (
     "time",
     "data_time",
 )  # in a validation record they are seconds an evaluated image batch
+_VOC = frozenset({"mAP", "pascal_voc/mAP", "dota/mAP"})
+_FURTHER_AP = re.compile(r"(?:^|/)AP(?:55|60|65|70|75|80|85|90|95)$")
 
 
 def _is_validation(body: Body) -> bool:
-    return not any(key.startswith("loss") or key in ("lr", "base_lr") for key in body) and any(
-        "AP" in key or "/" in key or "acc" in key.lower() or "recall" in key.lower() for key in body
-    )
+    """Whether these are metrics: all that MMEngine writes of training has `iter`."""
+    if "iter" in body or any(key.startswith("loss") or key in ("lr", "base_lr") for key in body):
+        return False
+    return any(key not in ("time", "data_time", "memory", "step", "epoch") for key in body)
+
+
+def _with_voc_map(body: Body) -> Body:
+    """The metrics with VOC's mAP under a name that says its threshold, where it has but one."""
+    names = _VOC.intersection(body)
+    if not names or any(_FURTHER_AP.search(key) for key in body):
+        return body
+    return {(f"{key}50" if key in names else key): value for key, value in body.items()}
 
 
 class MmengineParser(JsonParser):
@@ -46,20 +61,25 @@ class MmengineParser(JsonParser):
     def __init__(self, source: str) -> None:
         super().__init__(source)
         self._epoch: int | None = None  # of the newest training record
+        self._counts_iterations = False  # training records have no epoch
 
     def record(self, body: Body, arrival_ts: float) -> TrainRecord | None:
         """A training interval, or a validation whose `step` is the epoch, or the iteration."""
         if not _is_validation(body):
             record = self.make(body, arrival_ts, kind="batch", phase="train")
             self._epoch = record.epoch if record.epoch is not None else self._epoch
+            self._counts_iterations = record.epoch is None and record.step is not None
             return record
         rest = {key: value for key, value in body.items() if key not in _EVALUATION_OVERRIDES}
         step = whole(rest.pop("step", None))
-        if "epoch" not in rest and step is not None and (self._epoch is None or step <= self._epoch + 1):
+        if self._counts_iterations:
+            if step:
+                rest["step"] = step
+        elif "epoch" not in rest and step is not None and (self._epoch is None or step <= self._epoch + 1):
             rest["epoch"] = step
         elif step is not None:
             rest["step"] = step
-        return self.make(rest, arrival_ts, kind="validation", phase="validation")
+        return self.make(_with_voc_map(rest), arrival_ts, kind="validation", phase="validation")
 
 
 class MmcvParser(JsonParser):
@@ -80,7 +100,7 @@ class MmcvParser(JsonParser):
         if mode == "val":
             for key in ("time", "data_time", "lr", "batch"):
                 renamed.pop(key, None)
-            return self.make(renamed, arrival_ts, kind="validation", phase="validation")
+            return self.make(_with_voc_map(renamed), arrival_ts, kind="validation", phase="validation")
         return self.make(renamed, arrival_ts, kind="batch", phase="train")
 
 

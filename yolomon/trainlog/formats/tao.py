@@ -1,10 +1,12 @@
-"""NVIDIA TAO's `status.json`: JSON lines with a state and, in `kpi`, numbers.
+"""NVIDIA TAO's `status.json`: JSON lines with a state and, in `kpi` and `graphical`, numbers.
 
-Epochs count from 0 and `max_epoch` is the last index. The kpi are sticky: a later message repeats a training
-loss
-of before, so only numbers that changed, or that come with an epoch, are taken. A good run ENDS with status
-RUNNING.
-Times are local and without leading zeros.
+Where a record has a `step` epochs count from 0 and `max_epoch` is the last index. Without one (the TensorFlow
+backends and PyTorch's up to TAO 5.0) epochs count from 1, `max_epoch` is how many there are, losses and
+learning rate stand in `graphical`, as texts, and `mean average precision` is VOC's, at an IoU of 0.5. The
+numbers are sticky: a later message repeats a training loss of before, so only those that changed, or come
+with an epoch, are taken. A good run ENDS with status RUNNING. Times are local and without leading zeros.
+Sources: NVIDIA/tao_tensorflow1_backend cv/common/callbacks/loggers.py, NVIDIA/tao_pytorch_backend
+core/callbacks/loggers.py.
 """
 
 from __future__ import annotations
@@ -34,23 +36,31 @@ class TaoParser(JsonParser):
     overrides: ClassVar[Mapping[str, Meaning]] = {
         "time_per_epoch": Meaning("epoch_seconds"),
         "time_per_step": Meaning("step_seconds"),
+        "mean average precision": Meaning("map50"),
     }
 
     def __init__(self, source: str) -> None:
         super().__init__(source)
         self._kpi: dict[str, object] = {}
+        self._from_zero = False  # an epoch 0 was seen
 
     def record(self, body: Body, arrival_ts: float) -> TrainRecord | None:
         """A start, an epoch, a validation, a failure or words."""
-        kpi = body.get("kpi")
-        kpi = kpi if isinstance(kpi, dict) else {}
+        kpi: dict[str, object] = {}
+        for name in ("graphical", "kpi"):
+            values = body.get(name)
+            if isinstance(values, dict):
+                kpi.update(values)
         fresh = {key: value for key, value in kpi.items() if self._kpi.get(key) != value or "epoch" in body}
         self._kpi.update(kpi)
         flat: Body = {key: value for key, value in body.items() if key not in _STAMPS}
         flat.update(fresh)
-        last = whole(body.get("max_epoch"))
+        last, epoch = whole(body.get("max_epoch")), whole(body.get("epoch"))
+        self._from_zero = self._from_zero or "step" in body or epoch == 0
+        if epoch is not None and not self._from_zero:
+            flat["epoch"] = epoch - 1
         if last is not None:
-            flat["epochs"] = last + 1
+            flat["epochs"] = last + self._from_zero
         eta = body.get("eta")
         if isinstance(eta, str) and (seconds := duration_seconds(eta)) is not None:
             flat["eta_seconds"] = seconds
@@ -72,7 +82,8 @@ class TaoParser(JsonParser):
     def _kind(body: Body, fresh: Mapping[str, object], text: str) -> tuple[RecordKind, Phase]:
         status = body.get("status")
         if status == "STARTED" and not fresh:
-            return "start", None
+            # The loop starts within a run, after a first validation.
+            return ("message" if "loop" in text.lower() else "start"), None
         if status == "SUCCESS":
             return "end", None
         if status == "FAILURE" or not (fresh or "epoch" in body):

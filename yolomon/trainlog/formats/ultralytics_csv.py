@@ -4,7 +4,9 @@ Up to 8.3.8 padded to 23 characters and without `time`; plain from 8.3.9 on. `ep
 is seconds since this process began to train, so it falls when a run is resumed in the same file. Rows have
 no partial cells. With `val=False` all metrics and validation losses are written as 0 until the last epoch:
 not measured, so absent. A learning rate of 0 in the first row is the first batch of the warm-up and says
-nothing of the epoch. Facts read in ultralytics 8.0 to 8.4, engine/trainer.py (save_metrics).
+nothing of the epoch. What stands under `train/` and `val/` is a loss whatever its name: the model's criterion
+names them (YOLOv10: `box_om`, `cls_oo`). Facts read in ultralytics 8.0 to 8.4, engine/trainer.py
+(save_metrics).
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from yolomon.trainlog.formats.base import BrokenLine, Head
 from yolomon.trainlog.formats.numbers import numbers_of, whole
 from yolomon.trainlog.formats.table import Table, header_of
 from yolomon.trainlog.plain_text import shown
-from yolomon.trainlog.roles import RoleResolver
+from yolomon.trainlog.roles import Meaning, RoleResolver, meaning
+
+_NO_LOSS = ("acc", "iou", "lr", "precision", "recall", "time")  # words of what is no loss under `train/`
 
 
 def is_header(cells: list[str]) -> bool:
@@ -36,6 +40,18 @@ def without_unmeasured(numbers: dict[str, float]) -> dict[str, float]:
     return {name: value for name, value in numbers.items() if name not in measured}
 
 
+def losses_by_place(columns: list[str]) -> dict[str, Meaning]:
+    """The columns that are losses by where they stand, not by their names."""
+    found = {}
+    for column in columns:
+        place, _, name = column.partition("/")
+        if place not in ("train", "val") or meaning(column).role not in ("", "part"):
+            continue
+        if name.endswith("loss") or not name.startswith(_NO_LOSS):
+            found[column] = Meaning("part" if place == "train" else "validation_part")
+    return found
+
+
 class UltralyticsCsvParser:
     """Rows as epoch records."""
 
@@ -43,6 +59,7 @@ class UltralyticsCsvParser:
         self._source = source
         self._table = Table(is_header)
         self._resolver = RoleResolver(map_factor=1.0)
+        self._columns: list[str] = []  # that the resolver knows
         self._last: tuple[int, float | None] | None = None  # epoch and time of the row before
 
     def feed(self, line: bytes, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
@@ -55,6 +72,9 @@ class UltralyticsCsvParser:
         epoch = whole(cells.get("epoch", ""))
         if epoch is None:
             return [BrokenLine(shown(line.decode("utf-8", "replace"), 120), "no epoch")]
+        if self._table.columns is not self._columns:
+            self._columns = self._table.columns
+            self._resolver = RoleResolver(losses_by_place(self._columns), map_factor=1.0)
         numbers = without_unmeasured(numbers_of(cells))
         del numbers["epoch"]
         roles = self._resolver.roles(numbers)
@@ -103,6 +123,8 @@ class UltralyticsCsv:
         columns = header_of(head)
         if not columns or columns[0] != "epoch" or not any(c.startswith("train/") for c in columns):
             return 0.0
+        if "test/loss" in columns or "lr/0" in columns:
+            return 0.0  # YOLOv5's classifier
         if any(c.startswith("lr/pg") for c in columns):
             return 0.98
         if any(c in ("metrics/mAP50-95(B)", "metrics/accuracy_top1") for c in columns):

@@ -2,7 +2,8 @@
 
 Columns `train/{box,obj,cls}_loss` (v9: dfl instead of obj), `metrics/mAP_0.5:0.95`, `val/...`, `x/lr0..2`.
 On COCO data the last validation appends the last epoch's row a second time. The PyPI package adds
-`metrics/<class>_mAP` cells to some rows beyond the header.
+`metrics/<class>_mAP` cells to some rows beyond the header. The classifier (classify/train.py) writes
+`train/loss`, `test/loss`, `metrics/accuracy_top1` and `lr/0`.
 """
 
 from __future__ import annotations
@@ -68,12 +69,14 @@ class YoloV5Csv:
 
     @staticmethod
     def score(head: Head) -> float:
-        """By `x/lr0` or `metrics/mAP_0.5`."""
+        """By `x/lr0` or `metrics/mAP_0.5`; the classifier by `lr/0` or `test/loss`."""
         columns = header_of(head)
         if not columns or columns[0] != "epoch":
             return 0.0
-        if "x/lr0" in columns:
+        if "x/lr0" in columns or {"lr/0", "train/loss"} <= set(columns):
             return 0.98
+        if {"test/loss", "metrics/accuracy_top1"} <= set(columns):
+            return 0.95
         return 0.95 if "metrics/mAP_0.5" in columns or "metrics/mAP_0.5:0.95" in columns else 0.0
 
     @staticmethod

@@ -5,6 +5,8 @@
 
 Memory is torch's reserved memory over 1e9. Seven zeros at the end mean that this epoch was not validated.
 Forks with more losses (keypoints) put them between cls and total. A resumed v7 run rewrites the whole file.
+ultralytics/yolov3 (2019 to 2020) wrote the same columns, but F1 in the place of mAP50-95, and `%10.3g` where
+the others have `%10.4g`: a file in which no number has a fourth digit is one of it.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from yolomon.trainlog.formats.numbers import number, sane_map
 from yolomon.trainlog.plain_text import plain, shown
 
 _ROW = re.compile(r"\s*(\d{1,9})/(\d{1,9})\s+(\d{1,9}(?:\.\d*)?)([GM])\s+(.+?)\s*$")
+_DIGITS = re.compile(r"-?0*\.?0*(\d*)\.?(\d*)")
+_WIDTH = 10  # of a column, in what the trainers write
 _RESULTS = 7  # P, R, mAP50, mAP50-95, then three validation losses
 _LEAST = 4 + 2 + _RESULTS  # box, obj, cls, total; labels, size
 
@@ -28,6 +32,7 @@ class YoloV7TxtParser:
 
     def __init__(self, source: str) -> None:
         self._source = source
+        self._four_digits = False  # a number of this file has four: no yolov3
 
     def feed(self, line: bytes, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
         """The record of a row."""
@@ -54,7 +59,10 @@ class YoloV7TxtParser:
         if any(results):
             precision, recall, map50, map50_95 = results[:4]
             validation = dict(zip(("val/box", "val/obj", "val/cls"), results[4:], strict=True))
-            names_of_results = ("metrics/precision", "metrics/recall", "metrics/mAP50", "metrics/mAP50-95")
+            names_of_results = ["metrics/precision", "metrics/recall", "metrics/mAP50", "metrics/mAP50-95"]
+            self._four_digits = self._four_digits or any(_digits(cell) >= 4 for cell in cells)
+            if not self._four_digits and len(text.rstrip()) == _WIDTH * (len(cells) + 2):
+                names_of_results[3], map50_95 = "metrics/F1", None
             numbers |= dict(zip(names_of_results, results[:4], strict=True)) | validation
         memory = float(match[3]) * (1e9 if match[4] == "G" else 1e6)
         return [
@@ -82,6 +90,12 @@ class YoloV7TxtParser:
     def finish(self, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
         """Nothing is held back."""
         return ()
+
+
+def _digits(cell: str) -> int:
+    """How many significant digits a fraction has; 0 for whole numbers and words."""
+    match = _DIGITS.match(cell) if "." in cell else None
+    return len(match[1]) + len(match[2]) if match is not None else 0
 
 
 class YoloV7Txt:
