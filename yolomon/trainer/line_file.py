@@ -1,9 +1,9 @@
 """Append whole lines to a file from inside a training process.
 
-Each line is one `os.write` on a descriptor opened with O_APPEND, so lines of several threads or processes are
-never mixed and a killed process leaves no torn line behind. Nothing raises: a line that cannot be written
-waits in a bounded queue, and what had to be dropped is counted and told in the file as soon as it can be
-written again.
+A line, or several that come together, are one `os.write` on a descriptor opened with O_APPEND, so lines of
+several threads or processes are never mixed and a killed process leaves no torn line behind. Nothing raises:
+a line that cannot be written waits in a bounded queue, and what had to be dropped is counted and told in the
+file as soon as it can be written again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 logger = logging.getLogger("yolomon")
@@ -67,19 +67,22 @@ class LineFile:
 
     def append(self, line: bytes) -> bool:
         """Append one line (with or without its newline). False: not written now; it waits or was dropped."""
-        if not line.endswith(b"\n"):
-            line += b"\n"
+        return self.append_all((line,))
+
+    def append_all(self, lines: Sequence[bytes]) -> bool:
+        """Append lines in one write: all of them, or none now. False: they wait or were dropped."""
+        whole = [line if line.endswith(b"\n") else line + b"\n" for line in lines]
         with self._lock:
             now = self._clock()
             if (self._waiting or self.dropped) and now < self._retry_at:
-                self._keep(line)
+                self._keep(whole)
                 return False
             try:
                 self._write_waiting(now)
-                self._write(line, now)
+                self._write(b"".join(whole), now)
             except OSError as error:
                 self._failed(error, now)
-                self._keep(line)
+                self._keep(whole)
                 return False
             return True
 
@@ -148,11 +151,12 @@ class LineFile:
             except OSError as error:  # NFS tells of a full quota only here
                 self._failed(error, self._clock())
 
-    def _keep(self, line: bytes) -> None:
-        if len(self._waiting) == WAITING_LINES:
-            self.dropped += 1
-            self.dropped_in_all += 1
-        self._waiting.append(line)
+    def _keep(self, lines: Sequence[bytes]) -> None:
+        for line in lines:
+            if len(self._waiting) == WAITING_LINES:
+                self.dropped += 1
+                self.dropped_in_all += 1
+            self._waiting.append(line)
 
     def _failed(self, error: OSError, now: float) -> None:
         self._retry_at = now + RETRY_SECONDS

@@ -20,7 +20,7 @@ from yolomon.trainer.foreign import Tensor, Trainer
 from yolomon.trainer.layers import unwrap
 from yolomon.trainer.memory import BlockCensus, allocator_numbers
 from yolomon.trainer.plain import jsonable, number, short
-from yolomon.trainer.readings import ScalarReader
+from yolomon.trainer.readings import Held, without_graph
 from yolomon.trainer.run_facts import loader_length, run_facts
 from yolomon.trainer.writer import JsonlLogger
 
@@ -49,12 +49,11 @@ class RunStream:
         layers: tuple[str, ...] | None = None,
     ) -> None:
         self.trainer = trainer
-        self.log = JsonlLogger(path or Path(str(trainer.save_dir)) / STREAM_NAME)
+        self.log = JsonlLogger(path or Path(str(trainer.save_dir)) / STREAM_NAME, gather=True)
         self._features = features
         self._every = every
         self._layers = layers
         self._monitor: FeatureMonitor | None = None
-        self._reader = ScalarReader()
         self._census = BlockCensus()
         self._restore: list[Callable[[], None]] = []
         self._epoch: int | None = None  # from 1; of the epoch under way or last under way
@@ -111,31 +110,33 @@ class RunStream:
     def batch_start(self) -> None:
         """The loader gave a batch: what passed since the last one ended was waiting for it."""
         self._batch_began = time.perf_counter()
+        self.log.poll()
 
     def batch_end(self) -> None:
-        """A batch is done."""
+        """A batch is done. Only host-side things happen here, but for the few steps a second that are due."""
         now = time.perf_counter()
         waited = self._batch_began - self._step_began
         self._batch += 1
         self._step = ((self._epoch or 1) - 1) * (self._batches or 0) + self._batch
-        reading = self._reader.read(self._losses(), self._step)
         images = self._images_in_batch
-        self.log.write(
-            "batch",
-            epoch=self._epoch,
-            epochs=self._epochs(),
-            batch=self._batch,
-            batches=self._batches,
-            step=self._step,
-            data_time=round(waited, 4),
-            step_time=round(now - self._step_began, 4),
-            images=images,
-            imgsz=self._image_size,
-            loss_step=reading.step,
-            **{f"train/{name}": value for name, value in reading.values.items()},
-            **self._learning_rates(),
-            **allocator_numbers(),
-        )
+        due = self.log.due()
+        numbers, held = self._losses()
+        fields = {
+            "epoch": self._epoch,
+            "epochs": self._epochs(),
+            "batch": self._batch,
+            "batches": self._batches,
+            "step": self._step,
+            "data_time": round(waited, 5),
+            "step_time": round(now - self._step_began, 5),
+            "images": images,
+            "imgsz": self._image_size,
+            **numbers,
+        }
+        if due:
+            fields.update(self._learning_rates())
+            fields.update(allocator_numbers())
+        self.log.tell_step("batch", fields, held, due=due)
         self._epoch_images += images or 0
         self._epoch_waited += waited
         self._step_began = self._batch_began = now
@@ -286,19 +287,35 @@ class RunStream:
         epochs = getattr(self.trainer, "epochs", None)
         return None if epochs is None else int(epochs)
 
-    def _losses(self) -> dict[str, Tensor]:
+    def _losses(self) -> tuple[dict[str, float], Held | None]:
+        """The step's losses: those that are plain numbers, and those in tensors, which are not read here."""
         items = self._need("loss_items")
         if items is None:
-            return {}
-        if isinstance(items, Mapping):  # since 8.4.101-8.4.120
-            return dict(items)
+            return {}, None
+        if not isinstance(items, Mapping):  # before 8.4.101-8.4.120: one vector, or one number
+            if not hasattr(items, "requires_grad"):
+                found = number(items)
+                return ({} if found is None else {"train/loss": short(found)}), None
+            return {}, Held(self._loss_names(items), (without_graph(items),))
+        tensors = {
+            f"train/{n}": without_graph(v)
+            for n, v in items.items()
+            if hasattr(v, "requires_grad") and v.numel() == 1
+        }
+        numbers: dict[str, float] = {}
+        for name, value in items.items() if len(tensors) < len(items) else ():
+            if f"train/{name}" not in tensors and (found := number(value)) is not None:
+                numbers[f"train/{name}"] = short(found)
+        return numbers, Held(tuple(tensors), tuple(tensors.values())) if tensors else None
+
+    def _loss_names(self, items: Tensor) -> tuple[str, ...]:
         names = [str(name) for name in getattr(self.trainer, "loss_names", ()) or ()]
-        if getattr(items, "ndim", None) == 0:
-            return {names[0] if len(names) == 1 else "loss": items}
-        parts = list(items)
-        if len(names) != len(parts):
-            names = [f"loss_{index}" for index in range(len(parts))]
-        return dict(zip(names, parts, strict=True))
+        if items.ndim == 0:
+            return (f"train/{names[0]}" if len(names) == 1 else "train/loss",)
+        count = items.numel()
+        if len(names) != count:
+            names = [f"loss_{index}" for index in range(count)]
+        return tuple(f"train/{name}" for name in names)
 
     def _learning_rates(self) -> dict[str, float]:
         groups = getattr(getattr(self.trainer, "optimizer", None), "param_groups", None) or ()

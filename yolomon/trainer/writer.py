@@ -5,18 +5,20 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from yolomon.trainer.line_file import LineFile
 from yolomon.trainer.memory import allocator_numbers
-from yolomon.trainer.plain import encode, jsonable
+from yolomon.trainer.plain import encode, jsonable, number, short
 from yolomon.trainer.rank import process_rank, rank_path
-from yolomon.trainer.readings import ScalarReader
+from yolomon.trainer.readings import Held, on_device, snapshot
+from yolomon.trainer.step_lines import StepLines
 
 logger = logging.getLogger("yolomon")
+UNHURRIED = frozenset({"features"})  # told behind steps that are held: reading those now would wait
 Batch = TypeVar("Batch")
 
 
@@ -52,18 +54,24 @@ class JsonlLogger:
                     ...
                 log.epoch_end(epoch, {"mAP50": 0.51, "mAP50-95": 0.33})
 
-    Ranks other than 0 write files of their own (`yolomon.rank1.jsonl`). It may be used from several
-    threads and
-    after a fork, and may be pickled: the file is opened at the first line, in the process that writes it.
-    It never
-    raises: what cannot be written is kept in a bounded queue, then dropped and counted, with one warning.
+    Ranks other than 0 write files of their own (`yolomon.rank1.jsonl`). It may be used from several threads
+    and after a fork, and may be pickled: the file is opened at the first line, in the process that writes it.
+    It never raises: what cannot be written is kept in a bounded queue, then dropped and counted, with one
+    warning.
+
+    A step whose numbers are at hand is on the disk when `log` comes back. Steps with tensors on a GPU are
+    held and written together five times a second, so that reading them costs next to nothing however short
+    a step is; every other event writes them first.
 
     Args:
         path: the file of rank 0. It is appended to.
         rank: this process's rank; None: torch.distributed or the launcher's environment tells.
         epochs: how many epochs there will be, written with every step.
-        memory: write torch's allocator figures with every step, where CUDA is in use.
+        memory: write torch's allocator figures with a step, five times a second at most, where CUDA is in
+            use.
         fsync: force every line to the disk. Not needed against a killed process, only against a lost machine.
+        gather: hold all steps as if they had tensors on a GPU: the least cost where a step lasts a few
+            milliseconds. A process that is killed then takes up to 0.2 s of steps with it.
     """
 
     def __init__(
@@ -74,18 +82,20 @@ class JsonlLogger:
         epochs: int | None = None,
         memory: bool = True,
         fsync: bool = False,
+        gather: bool = False,
     ) -> None:
         self.base_path = Path(path)
         self.epochs = epochs
         self.memory = memory
         self.fsync = fsync
+        self.gather = gather
         self._given_rank = rank
         self._begin()
 
     def _begin(self) -> None:
         self._file: LineFile | None = None
         self._rank = -1
-        self._reader = ScalarReader()
+        self._lines = StepLines(self._append, gather=self.gather)
         self._observers: list[StepObserver] = []
         self._batch = 0
         self._batches: int | None = None
@@ -122,10 +132,37 @@ class JsonlLogger:
     # ------------------------------------------------------------ what happened
 
     def write(self, event: str, **fields: object) -> None:
-        """Write one event. Fields that are None are left out."""
+        """Write one event, after the steps before it. Fields that are None are left out."""
         record: dict[str, object] = {**self._stamp(), "event": event}
         record.update((key, value) for key, value in fields.items() if value is not None)
-        self._opened().append(encode(record))
+        if event in UNHURRIED:
+            self._lines.follow(record)
+            return
+        self._lines.settle()
+        self._append((encode(record),))
+
+    def due(self) -> bool:
+        """Whether a step told now is written now: the moment to add what costs more than a step may."""
+        return self._lines.due()
+
+    def tell_step(
+        self, event: str, fields: Mapping[str, object], held: Held | None = None, *, due: bool
+    ) -> None:
+        """A step is over, told by code that measures for itself.
+
+        Args:
+            event: "batch" in most cases.
+            fields: its numbers; None is left out.
+            held: values still on a device.
+            due: what `due()` said when `fields` were made.
+        """
+        record: dict[str, object] = {**self._stamp(), "event": event}
+        record.update([item for item in fields.items() if item[1] is not None])
+        self._lines.add(record, held, due=due)
+
+    def poll(self) -> None:
+        """Write steps whose values have arrived from the device meanwhile."""
+        self._lines.poll()
 
     def log(
         self,
@@ -142,7 +179,8 @@ class JsonlLogger:
             step: over the whole run, from 1 (or 0).
             epoch: from 1.
             loss: the total. It and all other numbers may be tensors: those on a GPU are read without
-                waiting, so they may be an earlier step's, which `loss_step` then names.
+                waiting, together with those of the steps around. Where they are not there in time, a later
+                line has them, and names their step in `loss_step`.
             event: another event's name.
             numbers: any other names: loss parts, learning rates, `images`, `data_time`, `step_time` in
                 seconds.
@@ -158,9 +196,7 @@ class JsonlLogger:
         self, step: int | None, epoch: int | None, loss: object, event: str, numbers: dict[str, object]
     ) -> None:
         now = time.perf_counter()
-        values = numbers if loss is None else {"loss": loss, **numbers}
-        words = {k: v for k, v in values.items() if isinstance(v, (str, Mapping, list, tuple))}
-        reading = self._reader.read({k: v for k, v in values.items() if k not in words}, step or 0)
+        due = self._lines.due()
         fields: dict[str, object] = {"epoch": epoch, "epochs": self.epochs}
         if self._batch:
             fields.update(batch=self._batch, batches=self._batches)
@@ -169,12 +205,17 @@ class JsonlLogger:
             fields["data_time"] = round(self._interval_waited / self._interval_steps, 4)
             fields["step_time"] = round((now - self._interval_began) / self._interval_steps, 4)
             self._interval_steps, self._interval_began, self._interval_waited = 0, now, 0.0
-        fields.update(reading.values)
-        fields.update(words)
-        fields["loss_step"] = reading.step
-        if self.memory:
+        away: dict[str, Any] = {}
+        for name, value in numbers.items() if loss is None else {"loss": loss, **numbers}.items():
+            if isinstance(value, (str, Mapping, list, tuple)):
+                fields[name] = value
+            elif on_device(value):
+                away[name] = value
+            elif (found := number(value)) is not None:
+                fields[name] = found if isinstance(found, int) else short(found)
+        if self.memory and due:
             fields.update(allocator_numbers())
-        self.write(event, **fields)
+        self.tell_step(event, fields, snapshot(away) if away else None, due=due)
         for observer in self._observers:
             observer.step(step, epoch)
 
@@ -237,6 +278,7 @@ class JsonlLogger:
 
     def close(self) -> None:
         """Write what still waits and close the file."""
+        self._lines.close()
         if self._file is not None:
             self._file.close()
 
@@ -249,6 +291,9 @@ class JsonlLogger:
                 rank_path(self.base_path, self._rank), fsync=self.fsync, describe_drop=self._describe_drop
             )
         return self._file
+
+    def _append(self, lines: Sequence[bytes]) -> None:
+        self._opened().append_all(lines)
 
     def _describe_drop(self, lines: int, reason: str) -> bytes:
         text = f"{lines} lines could not be written and were dropped: {reason}"
@@ -265,6 +310,7 @@ class JsonlLogger:
             "epochs": self.epochs,
             "memory": self.memory,
             "fsync": self.fsync,
+            "gather": self.gather,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
