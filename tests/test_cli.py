@@ -72,7 +72,7 @@ def test_once_prints_one_reading_as_text_and_as_json(tmp_path: Path) -> None:
 
 def test_without_a_terminal_it_says_what_to_do() -> None:
     result = yolomon("demo")
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert "ssh -t" in result.stderr
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,17 +18,11 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class BadSetting(click.ClickException):
-    """A setting that cannot be used. Exit status 2, never the 1 with which `diagnose` tells of findings."""
+class Between(click.FloatRange):
+    """A number within limits. `click.FloatRange` lets NaN through: it is neither below nor above."""
 
-    exit_code = 2
-
-
-class Above(click.FloatRange):
-    """A number above 0, up to a limit. `click.FloatRange` lets NaN through: it is neither below nor above."""
-
-    def __init__(self, most: float) -> None:
-        super().__init__(min=0, max=most, min_open=True)
+    def __init__(self, least: float, most: float) -> None:
+        super().__init__(min=least, max=most)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """The number, or a usage error."""
@@ -40,22 +35,47 @@ class Above(click.FloatRange):
 class DefaultToWatch(click.Group):
     """A group in which `yolomon LOG ...` and `yolomon` alone mean `yolomon watch`."""
 
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """Run a command; what the user gave and cannot be used is one line and exit status 2."""
+        from yolomon.messages import UserError, translator
+
+        _SPOKEN.clear()
+        try:
+            return super().main(*arguments, **options)
+        except UserError as error:
+            tr = translator(_language(_SPOKEN[-1] if _SPOKEN else "auto"))
+            click.echo(f"yolomon: {tr(error.message)}", err=True)
+            sys.exit(2)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put `watch` in front where the first word is no command."""
+        """Put `watch` in front where the first word is no command, unless it was surely meant as one."""
         own = {"--help", "-h", "--version"}
         if not args or (args[0] not in self.commands and args[0] not in own):
+            if args:
+                _refuse_a_misspelt_command(args[0], self.commands)
             args = ["watch", *args]
         return super().parse_args(ctx, args)
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; what the user gave and cannot be used is one line and exit status 2."""
-        from yolomon.messages import UserError, translator
 
-        try:
-            return super().invoke(ctx)
-        except UserError as error:
-            click.echo(f"yolomon: {translator(_language('auto'))(error.message)}", err=True)
-            ctx.exit(2)
+_SPOKEN: list[str] = []  # the language that was set, for an error after that
+
+
+def _refuse_a_misspelt_command(word: str, commands: Iterable[str]) -> None:
+    """A bare word that is no file and nearly a command: waiting for a log of that name would help nobody."""
+    if not word.isalpha() or os.path.lexists(word):
+        return
+    from yolomon.messages import UserError, msg
+    from yolomon.nearest import nearest
+
+    near = nearest(word, commands, 0.75)
+    if near is not None:
+        raise UserError(
+            msg(
+                "there is no command and no file {word!r}; did you mean `yolomon {near}`? "
+                "(A log that is still to come: ./{word})",
+                word=word, near=near,
+            )
+        )  # fmt: skip
 
 
 @click.group(cls=DefaultToWatch, context_settings={"help_option_names": ["-h", "--help"]})
@@ -78,9 +98,7 @@ def screen_options(command: F) -> F:
         ),
         click.option("--theme", help="auto, dark, light, high-contrast, color-blind, monochrome, terminal."),
         click.option("--language", help="auto, en or zh_CN."),
-        click.option(
-            "--graph", type=click.Choice(["auto", "braille", "blocks", "ascii"]), help="How graphs are drawn."
-        ),
+        click.option("--graph", help="auto, braille, blocks or ascii: how graphs are drawn."),
         click.option("--mouse/--no-mouse", default=None, help="Use the mouse."),
     ):
         command = option(command)
@@ -100,12 +118,20 @@ def screen_options(command: F) -> F:
 @screen_options
 def watch(logs: tuple[str, ...], once: bool, as_json: bool, tee: str | None, **options: Any) -> None:
     """Open the dashboard (the command that needs no name)."""
+    if as_json and not once:
+        raise click.UsageError("--json goes with --once.")
+    if "-" in logs and len(logs) > 1:
+        raise click.UsageError("LOG '-' (standard input) goes with no other LOG.")
+    if tee is not None and logs != ("-",):
+        raise click.UsageError("--tee goes with LOG '-' (standard input).")
+    if logs == ("-",) and sys.stdin.isatty():
+        raise click.UsageError("LOG '-' reads what is piped in: yolo train ... 2>&1 | yolomon -")
     loaded, tr = _settings(options)
     if once:
         from yolomon.commands import reading
 
         sys.exit(reading.print_once(logs, loaded.settings, tr, as_json=as_json, tee=tee))
-    _need_terminal(tr)
+    _need_terminal()
 
     def session() -> Any:
         from yolomon import live
@@ -122,7 +148,7 @@ def watch(logs: tuple[str, ...], once: bool, as_json: bool, tee: str | None, **o
 @cli.command()
 @click.option(
     "--speed",
-    type=Above(1000),
+    type=Between(0.01, 1000),
     default=1.0,
     show_default=True,
     help="How many times faster than recorded.",
@@ -135,7 +161,7 @@ def demo(speed: float, **options: Any) -> None:
     straggling rank, then memory growth.
     """
     loaded, tr = _settings(options)
-    _need_terminal(tr)
+    _need_terminal()
 
     def session() -> Any:
         from yolomon import live
@@ -150,7 +176,7 @@ def demo(speed: float, **options: Any) -> None:
 @click.option("--log", "logs", multiple=True, type=click.Path(), help="A trainer's log to play beside it.")
 @click.option(
     "--speed",
-    type=Above(1000),
+    type=Between(0.01, 1000),
     default=1.0,
     show_default=True,
     help="How many times faster than recorded.",
@@ -162,7 +188,7 @@ def replay(recording: str, logs: tuple[str, ...], speed: float, **options: Any) 
     from yolomon import live
 
     session = live.replay(recording, logs, speed, loaded.settings)
-    _need_terminal(tr)
+    _need_terminal()
     _show(session, loaded, tr)
 
 
@@ -171,7 +197,7 @@ def replay(recording: str, logs: tuple[str, ...], speed: float, **options: Any) 
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False), help="The file to write.")
 @click.option(
     "--seconds",
-    type=Above(1e9),
+    type=Between(0.5, 1e9),
     help="Stop after this long; else at Ctrl-C or SIGTERM.",
 )
 @click.option(
@@ -273,6 +299,7 @@ def run(command: tuple[str, ...], features: bool) -> None:
 def serve(arguments: tuple[str, ...], port: int) -> None:
     """Show the same screen in a browser, on 127.0.0.1 behind a token."""
     _, tr = _settings({})
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a browser that leaves ends nothing
     from yolomon.commands import browser
 
     sys.exit(browser.serve(arguments, port, tr))
@@ -282,13 +309,17 @@ def serve(arguments: tuple[str, ...], port: int) -> None:
 
 
 def _settings(options: dict[str, Any]) -> tuple[LoadedSettings, Translate]:
+    """The settings, each name and value checked: the same way for every command."""
     from yolomon.messages import translator
-    from yolomon.settings import SettingsError, load
+    from yolomon.settings import load
 
-    try:
-        loaded = load(options)
-    except SettingsError as error:
-        raise BadSetting(str(error)) from error
+    _SPOKEN.append(options.get("language") or os.environ.get("YOLOMON_LANGUAGE") or "auto")
+    loaded = load(options)
+    _SPOKEN.append(loaded.settings.language)
+    if loaded.settings.thresholds or loaded.settings.silenced:
+        from yolomon.commands import names
+
+        names.check(loaded)
     return loaded, translator(_language(loaded.settings.language))
 
 
@@ -299,19 +330,27 @@ def _language(setting: str) -> str:
     return next((value for name in names if (value := os.environ.get(name))), "en")
 
 
-def _need_terminal(tr: Translate) -> None:
-    if not (sys.stdout.isatty() or os.environ.get("TEXTUAL_DRIVER")):
-        raise click.ClickException(
-            tr(
+def _need_terminal() -> None:
+    from yolomon.messages import UserError, msg
+
+    if os.environ.get("TEXTUAL_DRIVER"):  # a browser
+        return
+    if not sys.stdout.isatty():
+        raise UserError(
+            msg(
                 "The dashboard needs a terminal. Over SSH: ssh -t HOST yolomon. "
                 "For scripts: yolomon --once --json."
             )
         )
-    if os.environ.get("TERM", "") in ("dumb", "") and not os.environ.get("TEXTUAL_DRIVER"):
-        raise click.ClickException(
-            tr("TERM={term} cannot place text on the screen. Set TERM=xterm-256color, or use yolomon --once.",
-               term=os.environ.get("TERM", "") or '""')
-        )  # fmt: skip
+    term = os.environ.get("TERM", "")
+    if term in ("dumb", "unknown", ""):
+        raise UserError(
+            msg(
+                "TERM={term} cannot place text on the screen. "
+                "Set TERM=xterm-256color, or use yolomon --once.",
+                term=term or '""',
+            )
+        )
 
 
 def _pass_on(tee: str | None, tr: Translate) -> None:
@@ -334,6 +373,7 @@ def _show(session: Any, loaded: LoadedSettings, tr: Translate, *, demo: bool = F
     """Open the screen over a session, or over a callable that makes one once the first picture is there."""
     from yolomon.lean import begin_screen
 
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # the screen has a terminal to give back first
     begin_screen()
     from yolomon.tui import kept
     from yolomon.tui.run import show

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 
 import click
 
+from yolomon.commands.names import no_code
 from yolomon.diagnosis.catalog import CATALOG, explain
 from yolomon.messages import Translate
 from yolomon.settings import Settings
 
 
 def print_explanation(code: str | None, settings: Settings, tr: Translate) -> int:
-    """Print what a code means, or list all of them. Returns the exit status; 2: no such code."""
+    """Print what a code means, or list all of them. Returns the exit status.
+
+    Raises:
+        SettingsError: there is no such code.
+    """
     importlib.import_module("yolomon.diagnosis.rules")  # rules declare their thresholds
     if code is None:
         width = max(map(len, CATALOG))
@@ -21,10 +25,6 @@ def print_explanation(code: str | None, settings: Settings, tr: Translate) -> in
             click.echo(f"{entry.code:{width}}  {tr(entry.title)}")
         return 0
     if code not in CATALOG:
-        near = difflib.get_close_matches(code, CATALOG, n=1)
-        click.echo(tr("There is no code {code!r}; `yolomon explain` lists all.", code=code), err=True)
-        if near:
-            click.echo(tr("Did you mean {code}?", code=near[0]), err=True)
-        return 2
+        raise no_code(code, "explain")
     click.echo(explain(code, tr, settings.thresholds))
     return 0
