@@ -60,3 +60,11 @@ def test_map(records: Records) -> None:
 def test_resizing_explains_a_jump_of_the_loss(records: Records) -> None:
     (words,) = records(Darknet, b"Resizing, random_coef = 1.40 \n")
     assert words.kind == "message"
+
+
+def test_the_last_map_is_repeated_before_each_iteration(records: Records) -> None:
+    last = " Last accuracy mAP@0.5 = {} %, best = 12.50 % \n"
+    text = last.format("12.50") * 2 + last.format("25.00")
+    text += " mean average precision (mAP@0.50) = 0.375012, or 37.50 % \n" + last.format("37.50")
+    found = records(Darknet, text.encode())
+    assert [record.roles.map50 for record in found] == [0.125, 0.25, 0.375012]

@@ -51,3 +51,15 @@ def test_ap_is_0_to_100_and_nan_where_there_is_no_such_object(records: Records) 
     assert (validation.kind, validation.step) == ("validation", 15000)
     assert (validation.roles.map50_95, validation.roles.map50) == (0.386, 0.579)
     assert "bbox/APs" not in validation.numbers
+
+
+def test_maskrcnn_benchmark_writes_the_mean_in_parentheses(records: Records, format_of: FormatOf) -> None:
+    text = (
+        "2019-05-27 10:48:54,461 maskrcnn_benchmark.trainer INFO: eta: 0:17:37  iter: 900  loss: 0.5 (0.75)  "
+        "loss_mask: 0.25 (0.5)  time: 0.5 (0.6)  data: 0.125 (0.25)  lr: 0.000025  max mem: 4358\n"
+    )
+    assert format_of("log.txt", text.encode()) == "detectron2-text"
+    (record,) = records(Detectron2Text, text.encode())
+    assert (record.roles.loss, record.roles.losses) == (0.5, {"loss_mask": 0.25})
+    assert (record.roles.step_seconds, record.roles.data_seconds) == (0.5, 0.125)
+    assert record.roles.memory_peak_bytes == 4358 * 2**20

@@ -52,3 +52,20 @@ def test_bars_without_blocks(records: Records) -> None:
     content = " 17% 34/204 [01:03<05:30,  1.94s/it]\n  0% 0/9 [00:00<?, ?it/s]\n" + EVAL
     (validation,) = records(HfConsole, content.encode())
     assert validation.step == 34
+
+
+def test_the_words_before_the_first_step_are_a_start(records: Records) -> None:
+    words = (
+        "***** Running training *****\n  Num examples = 24,000\n  Num Epochs = 30\n"
+        "  Total train batch size (w. parallel, distributed & accumulation) = 16\n"
+        "  Total optimization steps = 900\n"
+    )
+    start, batch = records(HfConsole, (words + BAR + "\n" + TRAIN).encode())
+    assert (start.kind, start.run.epochs, start.run.batch_size) == ("start", 30, 16)
+    assert (batch.epochs, batch.step) == (30, 500)
+    assert batch.roles.images_per_second == 16 * 4.17
+
+
+def test_a_step_in_the_dict_goes_before_the_bars(records: Records) -> None:
+    (record,) = records(HfConsole, (BAR + "\n" + TRAIN.replace("}", ", 'step': 510}")).encode())
+    assert record.step == 510

@@ -85,3 +85,19 @@ def test_start_and_limit(records: Records) -> None:
     start, batch = records(MmdetText, (lines + MMCV).encode())
     assert start.kind == "start"
     assert batch.epochs == 12
+
+
+def test_the_loop_in_the_dump_of_the_config_says_how_many_epochs(records: Records) -> None:
+    dump = (
+        "param_scheduler = dict(max_epochs=300, type='YOLOv5ParamSchedulerHook')\n"
+        "train_cfg = dict(\n    max_epochs=40, type='EpochBasedTrainLoop', val_interval=10)\n"
+        "val_cfg = dict(type='ValLoop')\n"
+        "visualizer = dict(max_epochs=7)\n"
+    )
+    assert records(MmdetText, (dump + MMENGINE).encode())[0].epochs == 40
+    assert records(MmdetText, ("total_epochs = 12\n" + MMCV).encode())[0].epochs == 12
+
+
+def test_the_epoch_may_come_with_their_number(records: Records) -> None:
+    record = records(MmdetText, MMCV.replace("Epoch [1]", "Epoch [1/20]").encode())[0]
+    assert (record.epoch, record.epochs) == (1, 20)

@@ -94,3 +94,48 @@ def test_the_file_name_tells_the_rank() -> None:
     (batch,) = Paddle.parser("nohup.out").feed(ITERATION.encode(), 1.0)
     assert isinstance(batch, TrainRecord)
     assert batch.rank is None
+
+
+STATIC = (
+    "2021-04-29 06:19:48,726-INFO: iter: 1400, lr: 0.000070, 'loss': '88.5', 'loss_cls': '26.5', "
+    "'loss_xy': '4.25', eta: 4:27:31, batch_cost: 0.25 sec, ips: 16.00 images/sec\n"
+)
+
+
+def test_the_static_graph_counts_iterations_alone(records: Records, format_of: FormatOf) -> None:
+    assert format_of("train.log", STATIC.encode()) == "paddle"
+    (record,) = records(Paddle, STATIC.encode())
+    assert (record.epoch, record.step) == (None, 1400)
+    assert (record.roles.loss, record.roles.learning_rate) == (88.5, 7e-05)
+    assert record.roles.losses == {"loss_cls": 26.5, "loss_xy": 4.25}
+    assert (record.roles.step_seconds, record.roles.images_per_second) == (0.25, 16)
+    assert record.roles.eta_seconds == 4 * 3600 + 27 * 60 + 31
+    (older,) = records(
+        Paddle, STATIC.replace("batch_cost: 0.25 sec, ips: 16.00 images/sec", "time: 0.5").encode()
+    )
+    assert older.roles.step_seconds == 0.5
+
+
+def test_the_kin_of_paddle_detection(records: Records, format_of: FormatOf) -> None:
+    seg = (
+        "2023-03-06 19:38:22 [INFO]\t[TRAIN] epoch: 2, iter: 20/1600, loss: 0.5, lr: 0.01, batch_cost: 0.25, "
+    )
+    seg += "reader_cost: 0.125, ips: 32.0 samples/sec | ETA 12:01:05\n"
+    ocr = "[2022/10/10 14:37:01] ppocr INFO: epoch: [2/50], global_step: 20, lr: 0.01, loss: 0.5, "
+    ocr += "avg_reader_cost: 0.125 s, avg_batch_cost: 0.25 s, ips: 32.0 samples/s, eta: 12:01:05\n"
+    x = "2021-03-30 06:55:57 [INFO]\t[TRAIN] Epoch=2/50, Step=8/12, loss=0.5, lr=0.01, "
+    x += "time_each_step=0.25s, eta=12:1:5\n"
+    for text in (seg, ocr, x):
+        assert format_of("workerlog.0", text.encode()) == "paddle", text
+        (record,) = records(Paddle, text.encode())
+        assert (record.epoch, record.step) == (2, 20), text
+        assert (record.roles.loss, record.roles.learning_rate) == (0.5, 0.01), text
+        assert (record.roles.step_seconds, record.roles.eta_seconds) == (0.25, 43265), text
+    assert records(Paddle, ocr.encode())[0].epochs == 50
+    assert records(Paddle, x.encode())[0].epochs == 50
+    assert records(Paddle, seg.encode())[0].roles.images_per_second == 32
+
+
+def test_voc_is_in_percent(records: Records) -> None:
+    (record,) = records(Paddle, b"[06/24 12:20:46] ppdet.metrics.metrics INFO: mAP(0.50, 11point) = 45.50%\n")
+    assert (record.kind, record.roles.map50, record.roles.map50_95) == ("validation", 0.455, None)

@@ -47,3 +47,17 @@ def test_the_experiment_log_counts_from_0_and_from_1_in_one_line(
     (epoch,) = records(SuperGradients, line)
     assert (epoch.epoch, epoch.epochs) == (1, 300)
     assert (epoch.roles.loss, epoch.roles.map50) == (1.25, 0.3)
+
+
+def test_how_many_epochs_is_said_at_the_start(records: Records) -> None:
+    text = "[2023-10-29 15:29:45] INFO - sg_trainer.py - Started training for 100 epochs (0/99)\n\n" + BAR
+    start, batch = records(SuperGradients, text.encode())[:2]
+    assert (start.kind, start.run.epochs) == ("start", 100)
+    assert (batch.kind, batch.epochs) == ("batch", 100)
+
+
+def test_the_summary_of_older_versions_says_train(records: Records) -> None:
+    old = SUMMARY.replace("Training", "Train")
+    assert (
+        records(SuperGradients, old.encode())[-1].roles == records(SuperGradients, SUMMARY.encode())[-1].roles
+    )

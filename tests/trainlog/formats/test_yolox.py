@@ -108,3 +108,8 @@ def test_real_file_without_a_single_iteration(
     assert sum(record.kind == "start" for record in found) == 27
     assert not any(record.kind == "batch" for record in found)
     assert any("out of memory" in record.text for record in found)
+
+
+def test_the_voc_evaluator_has_two_lines(records: Records) -> None:
+    (record,) = records(Yolox, b"Mean AP = 0.5\nmap_5095: 0.25\nmap_50: 0.5\n")
+    assert (record.kind, record.roles.map50, record.roles.map50_95) == ("validation", 0.5, 0.25)

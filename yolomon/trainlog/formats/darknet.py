@@ -23,6 +23,7 @@ _ITERATION = re.compile(
     rf"\s*(\d{{1,12}}): {_VALUE}, {_VALUE} avg(?: loss)?, {_VALUE} rate, {_VALUE} seconds, "
     rf"(\d{{1,15}}) images(?:, {_VALUE} hours left)?"
 )
+_LAST = re.compile(r"Last accuracy mAP@0\.50? = (-?[\d.]+) ?%")
 _MAP = re.compile(r"mean[ _]average[ _]precision \(mAP@0\.50?\) = (-?[\d.]+|-?nan)")
 
 
@@ -33,6 +34,7 @@ class DarknetParser:
         self._source = source
         self._step: int | None = None
         self._images: int | None = None
+        self._percent: float | None = None  # the newest mAP, as `Last accuracy` repeats it
 
     def feed(self, line: bytes, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
         """The record of one line."""
@@ -44,21 +46,31 @@ class DarknetParser:
             found = _MAP.search(plain(line))
             value = sane_map(number(found[1])) if found is not None else None
             if value is not None:
-                return [
-                    TrainRecord(
-                        ts=arrival_ts,
-                        kind="validation",
-                        source=self._source,
-                        step=self._step,
-                        numbers={"mAP@0.50": value},
-                        roles=Roles(map50=value),
-                    )
-                ]
+                self._percent = 100 * value
+                return [self._evaluation(value, arrival_ts)]
+        elif b"Last accuracy" in line:
+            last = _LAST.search(plain(line))
+            percent = number(last[1]) if last is not None else None
+            # It is printed before each iteration, rounded to a hundredth of a percent.
+            if percent is not None and (self._percent is None or abs(percent - self._percent) > 0.006):
+                self._percent = percent
+                if (value := sane_map(percent / 100)) is not None:
+                    return [self._evaluation(value, arrival_ts)]
         elif b"Region" not in line:
             text = plain(line)
             if is_alarming(text) or text.lstrip().startswith("Resizing"):
                 return [message(self._source, arrival_ts, text)]
         return ()
+
+    def _evaluation(self, value: float, arrival_ts: float) -> TrainRecord:
+        return TrainRecord(
+            ts=arrival_ts,
+            kind="validation",
+            source=self._source,
+            step=self._step,
+            numbers={"mAP@0.50": value},
+            roles=Roles(map50=value),
+        )
 
     def finish(self, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
         """Nothing is held back."""

@@ -5,7 +5,9 @@
 
 `iter` counts from 0 and there are no epochs; losses are medians of 20 iterations, `time` is seconds an
 iteration, `max_mem` torch's `max_memory_allocated` in MiB. AP is 0 to 100. Dates have no year. Source:
-detectron2/utils/events.py (CommonMetricPrinter), evaluation/testing.py (print_csv_format).
+detectron2/utils/events.py (CommonMetricPrinter), evaluation/testing.py (print_csv_format). Its forerunner
+maskrcnn-benchmark (and FCOS, ATSS, GLIP, which are built on it) writes the median and, in parentheses,
+the mean of each, with `loss` as the total: `iter: 20 loss: 1.2 (1.9) time: 0.5 (0.6) max mem: 4358`.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from yolomon.trainlog.formats.numbers import duration, number, sane_map
 from yolomon.trainlog.plain_text import plain, shown
 
 _ITERATION = re.compile(r"(?:^|\]:?|INFO:)\s+(?:eta: (\S+(?: days?, \S+)?)\s+)?iter: (\d{1,12})\s+(.*)$")
-_PAIR = re.compile(r"([A-Za-z_][\w./\-]*): (-?(?:\d[\d.]*(?:e[+-]?\d+)?|nan|inf))(M)?(?=\s|$)")
+_PAIR = re.compile(r"(max mem|[A-Za-z_][\w./\-]*): (-?(?:\d[\d.]*(?:e[+-]?\d+)?|nan|inf))(M)?(?=\s|$)")
 _COPYPASTE = re.compile(r"copypaste: (.*)$")
 _MIB = 2**20
 
@@ -56,7 +58,8 @@ class Detectron2TextParser:
     def _iteration(self, match: re.Match[str], arrival_ts: float) -> TrainRecord:
         self._step = int(match[2]) + 1
         numbers = {n: v for n, cell, _ in _PAIR.findall(match[3]) if (v := number(cell)) is not None}
-        memory = numbers.get("max_mem")
+        memory = numbers.get("max_mem", numbers.get("max mem"))
+        total = "total_loss" if "total_loss" in numbers else "loss"
         return TrainRecord(
             ts=arrival_ts,
             kind="batch",
@@ -64,11 +67,11 @@ class Detectron2TextParser:
             step=self._step,
             numbers=numbers,
             roles=Roles(
-                loss=numbers.get("total_loss"),
-                losses={n: v for n, v in numbers.items() if "loss" in n and n != "total_loss"},
+                loss=numbers.get(total),
+                losses={n: v for n, v in numbers.items() if "loss" in n and n != total},
                 learning_rate=numbers.get("lr"),
                 step_seconds=numbers.get("time"),
-                data_seconds=numbers.get("data_time"),
+                data_seconds=numbers.get("data_time", numbers.get("data")),
                 memory_peak_bytes=memory * _MIB if memory else None,
                 eta_seconds=duration(match[1]) if match[1] else None,
             ),

@@ -28,7 +28,8 @@ _PLACE = re.compile(r"(Epoch|Iter)(?:\((train|val|test)\))? *((?:\[ *\d{1,9}(?: 
 _COUNT = re.compile(r"\[ *(\d{1,9})(?: */ *(\d{1,9}))? *\]")
 _ETA = re.compile(r"\beta: ((?:\d+ days?, )?[\d:]+),?")
 _PAIR = re.compile(r"([^\s:,]+): (-?(?:[\d.]+(?:e[+-]?\d+)?|nan|inf))(?=[\s,]|$)")
-_MAX_EPOCHS = re.compile(r"\bmax:? *(\d{1,9}) epochs|^\s*max_epochs ?= ?(\d{1,9})")
+_MAX_EPOCHS = re.compile(r"\bmax:? *(\d{1,9}) epochs|\b(?:max_epochs|total_epochs) ?= ?(\d{1,9})\b")
+_LOOP = re.compile(r"(?:train_cfg|runner) ?= ?dict\(")  # what counts in the dump of a config
 _MIB = 2**20
 _BOOKKEEPING = frozenset({"time", "data_time", "memory", "eta"})
 
@@ -40,7 +41,7 @@ class MmdetTextParser:
         self._source = source
         self._epoch: int | None = None
         self._epochs: int | None = None
-        self._started = False
+        self._in_loop = False  # within the settings of the training loop, in the dump of the config
 
     def feed(self, line: bytes, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
         """The records of one line."""
@@ -49,8 +50,7 @@ class MmdetTextParser:
         if stamp is None:
             if is_alarming(text):
                 return [message(self._source, arrival_ts, text, self._epoch)]
-            if self._epochs is None and "max" in text and (limit := _MAX_EPOCHS.search(text)) is not None:
-                self._epochs = int(limit[1] or limit[2])
+            self._config(text)
             return ()
         words = stamp[9]
         place = _PLACE.match(words)
@@ -58,7 +58,6 @@ class MmdetTextParser:
             if (limit := _MAX_EPOCHS.search(words)) is not None:
                 self._epochs = int(limit[1] or limit[2])
             if words.startswith("Start running"):
-                self._started = True
                 return [self._start(stamp, arrival_ts)]
             if stamp[8] in ("WARNING", "ERROR", "CRITICAL") or is_alarming(words):
                 return [message(self._source, arrival_ts, shown(f"{stamp[8]} {words}"), self._epoch)]
@@ -73,6 +72,17 @@ class MmdetTextParser:
     def finish(self, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
         """Nothing is held back."""
         return ()
+
+    def _config(self, text: str) -> None:
+        """A line of the config's dump: schedules of other things may name a number of epochs, too."""
+        if _LOOP.match(text) is not None:
+            self._in_loop = True
+        elif text[:1] not in (" ", "\t"):
+            self._in_loop = False
+        if "_epochs" in text and (self._in_loop or self._epochs is None):
+            limit = _MAX_EPOCHS.search(text)
+            if limit is not None:
+                self._epochs = int(limit[1] or limit[2])
 
     def _start(self, stamp: re.Match[str], arrival_ts: float) -> TrainRecord:
         return TrainRecord(
@@ -97,6 +107,7 @@ class MmdetTextParser:
         step: int | None = batch
         if unit == "Epoch" and len(counts) > 1:
             self._epoch = counts[0][0]
+            self._epochs = counts[0][1] or self._epochs  # Det3D writes `[1/20]`
             step = (self._epoch - 1) * batches + batch if batches else None
         else:
             batches_of_run, batches = batches, None

@@ -29,6 +29,7 @@ FORMATS: tuple[tuple[str, str], ...] = (
     ("generic_csv", "GenericCsv"),
     ("ultralytics_console", "UltralyticsConsole"),
     ("yolov5_console", "YoloV5Console"),
+    ("yolov6_console", "YoloV6Console"),
     ("yolox", "Yolox"),
     ("paddle", "Paddle"),
     ("mmdet_text", "MmdetText"),

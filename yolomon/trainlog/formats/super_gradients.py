@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable
 from typing import ClassVar, Literal
 
-from yolomon.model import Roles, TrainRecord
+from yolomon.model import Roles, RunInfo, TrainRecord
 from yolomon.trainlog.formats.base import BrokenLine, Head
 from yolomon.trainlog.formats.console_lines import is_alarming, message
 from yolomon.trainlog.formats.numbers import number, sane_map
@@ -29,7 +29,8 @@ _BAR_WORDS = re.compile(r"Train epoch (\d{1,9})$")
 _POSTFIX = re.compile(r"([\w/@.\-]+)=(-?(?:[\d.]+(?:e[+-]?\d+)?|nan|inf))")
 _SUMMARY = re.compile(r"SUMMARY OF EPOCH (\d{1,9})")
 _LEAF = re.compile(r"[│ ]*[├└]── ([\w/@.:\-]+) += (-?(?:[\d.]+(?:e[+-]?\d+)?|nan|inf))")
-_SECTION = re.compile(r"[├└]── (Training|Validation)$")
+_SECTION = re.compile(r"[├└]── (Train(?:ing)?|Validation)$")  # "Train" before 3.2
+_STARTED = re.compile(r"Started training for (\d{1,9}) epochs \((\d{1,9})/\d{1,9}\)")
 _BEST = re.compile(r"Best until now|Epoch N-1")
 
 
@@ -39,6 +40,7 @@ class SuperGradientsParser:
     def __init__(self, source: str) -> None:
         self._source = source
         self._epoch: int | None = None
+        self._epochs: int | None = None
         self._done = -1
         self._section = ""
         self._summary: dict[str, float] | None = None
@@ -56,7 +58,7 @@ class SuperGradientsParser:
                     self._summary[f"{self._section}_{leaf[1]}"] = value
                 return ()
             if (section := _SECTION.search(text)) is not None:
-                self._section = "Train" if section[1] == "Training" else "Valid"
+                self._section = "Valid" if section[1] == "Validation" else "Train"
                 return ()
             records += self.finish(arrival_ts)
         drawn = frame(text)
@@ -68,6 +70,12 @@ class SuperGradientsParser:
         elif (row := _EPOCH_LINE.search(text)) is not None:
             numbers = {n: v for n, cell in _CELL.findall(row[4]) if (v := number(cell)) is not None}
             records.append(self._epoch_record(int(row[2]), int(row[3]), numbers, arrival_ts))
+        elif (started := _STARTED.search(text)) is not None:
+            self._epochs = int(started[1])
+            run = RunInfo(trainer="super-gradients", epochs=self._epochs)
+            records.append(
+                TrainRecord(ts=arrival_ts, kind="start", source=self._source, epochs=self._epochs, run=run)
+            )
         elif is_alarming(text):
             records.append(message(self._source, arrival_ts, text, self._epoch))
         return records
@@ -94,6 +102,7 @@ class SuperGradientsParser:
                 kind="batch",
                 source=self._source,
                 epoch=epoch,
+                epochs=self._epochs,
                 step=(epoch - 1) * drawn.total + drawn.done,
                 batch=drawn.done,
                 batches=drawn.total,
@@ -120,7 +129,7 @@ class SuperGradientsParser:
             kind="epoch",
             source=self._source,
             epoch=epoch,
-            epochs=epochs,
+            epochs=epochs or self._epochs,
             numbers=numbers,
             roles=Roles(
                 loss=loss,

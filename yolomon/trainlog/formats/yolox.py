@@ -19,7 +19,7 @@ from yolomon.trainlog.formats.base import BrokenLine, Head
 from yolomon.trainlog.formats.coco_summary import CocoSummary
 from yolomon.trainlog.formats.console_lines import is_alarming, message
 from yolomon.trainlog.formats.local_time import local_minute
-from yolomon.trainlog.formats.numbers import duration, number
+from yolomon.trainlog.formats.numbers import duration, number, sane_map
 from yolomon.trainlog.plain_text import plain, shown
 from yolomon.trainlog.timestamps import place_in_time
 
@@ -29,6 +29,7 @@ _ETA = re.compile(r",? *ETA: ((?:\d+ days?, )?[\d:]+)")
 _PAIR = re.compile(r"([\w ]+): (-?[\d.]+(?:e[+-]?\d+)?|nan|-?inf)(s|Mb|Gb)?(?:, |$)")
 _EXPERIMENT = re.compile(r"│ *(\w+) *│ *(.*?) *│")
 _ARGUMENT = re.compile(r"(\w+)=('[^']*'|[^,\s)]+)")
+_VOC = re.compile(r"map_(5095|50): *([\d.]+)$")  # two lines of the VOC evaluator
 _START_EPOCH = re.compile(r"---> start train epoch(\d{1,9})")
 _MIB = 2**20
 
@@ -44,6 +45,7 @@ class YoloxParser:
         self._own_ts: float | None = None
         self._run = RunInfo(trainer="YOLOX")
         self._start_is_due = False
+        self._voc: float | None = None  # map_5095, until map_50 comes
 
     def feed(self, line: bytes, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
         """The records of one line."""
@@ -84,7 +86,19 @@ class YoloxParser:
             return self._start(arrival_ts)
         if is_alarming(text):
             return [message(self._source, arrival_ts, text, self._epoch)]
+        if text.startswith("map_50") and (voc := _VOC.match(text.rstrip())) is not None:
+            return self._voc_map(voc, arrival_ts)
         return self._summary(text, arrival_ts)
+
+    def _voc_map(self, match: re.Match[str], arrival_ts: float) -> Iterable[TrainRecord]:
+        value = sane_map(number(match[2]))
+        if match[1] == "5095":
+            self._voc = value
+            return ()
+        strict, self._voc = self._voc, None
+        numbers = {name: v for name, v in (("map_5095", strict), ("map_50", value)) if v is not None}
+        record = self._record(arrival_ts, "validation")
+        return [msgspec.structs.replace(record, numbers=numbers, roles=Roles(map50=value, map50_95=strict))]
 
     def _summary(self, text: str, arrival_ts: float) -> Iterable[TrainRecord]:
         table = self._coco.feed(text)
