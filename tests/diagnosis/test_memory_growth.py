@@ -27,6 +27,28 @@ def test_a_leak_of_tensors_is_found_within_20_seconds(mib: int) -> None:
     assert found.evidence["bytes_per_step"] == pytest.approx(mib * MIB, rel=0.1)
 
 
+def test_a_leak_is_measured_by_the_step_where_only_some_steps_tell_their_memory() -> None:
+    """yolomon's own stream reads the allocator a few times a second, whatever a step lasts."""
+    scene = Scene(1, step_seconds=0.05).start()
+    scene.batches = 10**6
+    scene.leak_per_step = [16 * MIB]
+    scene.train(40)
+    steps = 0
+    for place, item in enumerate(scene.items):
+        if isinstance(item, TrainRecord) and item.kind == "batch":
+            steps += 1
+            if steps % 4:
+                roles = msgspec.structs.replace(
+                    item.roles,
+                    memory_allocated_bytes=None,
+                    memory_reserved_bytes=None,
+                    memory_peak_bytes=None,
+                )
+                scene.items[place] = msgspec.structs.replace(item, roles=roles)
+    found = next(f for f in scene.findings() if f.code == "vram-growth")
+    assert found.evidence["bytes_per_step"] == pytest.approx(16 * MIB, rel=0.1)
+
+
 def test_the_forecast_has_a_range_that_holds_the_truth() -> None:
     scene = Scene(1, step_seconds=0.125).start()
     scene.batches = 10**6

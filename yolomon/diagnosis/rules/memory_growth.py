@@ -103,9 +103,9 @@ class MemoryGrowth:
             allocated, reserved = item.roles.memory_allocated_bytes, item.roles.memory_reserved_bytes
             if allocated is not None:
                 gpu.has_torch = True
-                gpu.allocated.add(item.ts, allocated)
+                gpu.allocated.add(item.ts, allocated, count)  # not every step tells it
             if reserved is not None and count > SKIP_BATCHES_DEVICE:
-                gpu.reserved.add(item.ts, reserved)
+                gpu.reserved.add(item.ts, reserved, count)
 
     def check(self, view: View) -> Iterable[Claim]:
         """Claims by GPU."""
@@ -384,8 +384,8 @@ def _fragmented(view: View, gpu: GpuHistory) -> Claim | None:
     told = view.history.train.ranks.get(rank) if rank is not None else None
     if told is None or not told.batches or total is None or told.batches[-1].backlog:
         return None
-    roles = told.batches[-1].roles
-    reserved = roles.memory_reserved_bytes
+    told_bytes = (r.roles.memory_reserved_bytes for r in reversed(told.batches))
+    reserved = next((b for b in told_bytes if b is not None), None)  # the newest step need not tell it
     if reserved is None or reserved < view.thresholds[FRAGMENTED_USED] * total or len(told.batches) < 100:
         return None
     known = [p for r in list(told.batches)[-200:] if (p := r.roles.memory_peak_bytes) is not None]
