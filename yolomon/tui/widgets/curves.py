@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import threading
 import time
+from collections.abc import Sequence
 from functools import lru_cache
-from math import ceil, floor, log10
+from math import ceil, floor, inf, log10
 from typing import Any
 
 from yolomon.history import Curve, History
@@ -19,6 +20,7 @@ from yolomon.tui.words import cells_of, fit, number, plain
 
 REDRAW_SECONDS = 20.0
 POINTS = 240
+SPIKES = 12
 INKS = ("work", "data", "memory", "power", "heat", "wait")
 _PIECE = re.compile(r"(\x1b\[[0-9;]*m)|([^\x1b\n]+)")
 _COLOR = re.compile(r"\x1b\[38;5;(\d+)m")
@@ -169,7 +171,7 @@ def chart(frame: Frame, names: list[str], width: int, height: int) -> list[Line]
     if height < 5 or width < 20:
         return [head]
     unit = frame.tr("epoch") if frame.history.train.epoch is not None else frame.tr("step")
-    series = tuple(_points(curve) for curve in curves)
+    series = tuple(drawn_points(curve) for curve in curves)
     ends = tuple(short(name).removeprefix("mAP")[:6] for name in names)
     rows = _labelled(plot_rows(series, width - 1, height - 1, frame.glyphs, ends), unit, width - 1)
     return [head, *[[(" ", "text"), *row] for row in rows]]
@@ -188,35 +190,60 @@ def _labelled(rows: list[Line], unit: str, width: int) -> list[Line]:
     return [*rows[:-1], [(text.rstrip(), "dim")]]
 
 
-def _points(curve: Curve) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def drawn_points(curve: Curve) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """At most about `POINTS` points: the middle of each stretch, and its extremes where they are a spike.
 
     A spike is what lies further from the middle than a sixth of all that the curve's second half spans; the
-    noise of batches would make a broad band of every line.
+    noise of batches would make a broad band of every line. Where more than `SPIKES` stretches have one, the
+    greatest are drawn: a solid band says no more, and plotext keeps some 800 bytes for each pixel of a line.
     """
-    count = len(curve)
+    kept = newest_run(curve.x)
+    x, last = [curve.x[i] for i in kept], [curve.last[i] for i in kept]
+    count = len(kept)
     if count < 2:
-        return tuple(curve.x), tuple(curve.last)
-    stretch = max(1, -(-2 * count // POINTS))
+        return tuple(x), tuple(last)
+    low, high = [curve.low[i] for i in kept], [curve.high[i] for i in kept]
     half = count // 2
-    spike = (max(curve.high[half:]) - min(curve.low[half:])) / 6 + (max(curve.high) - min(curve.low)) / 50
+    spike = (max(high[half:]) - min(low[half:])) / 6 + (max(high) - min(low)) / 50
+    stretch = max(1, -(-2 * count // POINTS))
+    starts = range(0, count, stretch)
+    middles, lows, highs = [], [], []
+    for start in starts:
+        end = min(count, start + stretch)
+        middles.append(sum(last[start:end]) / (end - start))
+        lows.append(min(low[start:end]))
+        highs.append(max(high[start:end]))
+    heights = [max(top - mid, mid - least) for least, mid, top in zip(lows, middles, highs, strict=True)]
+    if len(heights) > SPIKES:
+        spike = max(spike, sorted(heights)[-SPIKES - 1])
     xs: list[float] = []
     ys: list[float] = []
-    for start in range(0, count, stretch):
-        end = min(count, start + stretch)
-        middle = sum(curve.last[start:end]) / (end - start)
-        low, high = min(curve.low[start:end]), max(curve.high[start:end])
-        x = curve.x[end - 1]
+    for start, least, middle, top in zip(starts, lows, middles, highs, strict=True):
         values = [middle]
-        if high - middle > spike:
-            values.append(high)
-        if middle - low > spike:
-            values.append(low)
+        if top - middle > spike:
+            values.append(top)
+        if middle - least > spike:
+            values.append(least)
         if len(values) > 1:
             values.append(middle)
-        xs += [x] * len(values)
+        xs += [x[min(count, start + stretch) - 1]] * len(values)
         ys += values
     return tuple(xs), tuple(ys)
+
+
+def newest_run(xs: Sequence[float]) -> list[int]:
+    """The places of the points that no later one replaces, x rising.
+
+    A resumed run repeats some epochs, a log that several runs wrote to starts over; a line through all of it
+    would go to and fro.
+    """
+    kept = []
+    least = inf
+    for i in range(len(xs) - 1, -1, -1):
+        if xs[i] <= least:
+            least = xs[i]
+            kept.append(i)
+    return kept[::-1]
 
 
 @lru_cache(maxsize=8)
