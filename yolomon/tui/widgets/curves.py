@@ -237,10 +237,10 @@ def newest_run(xs: Sequence[float]) -> list[int]:
     A resumed run repeats some epochs, a log that several runs wrote to starts over; a line through all of it
     would go to and fro.
     """
-    kept = []
+    kept: list[int] = []
     least = inf
     for i in range(len(xs) - 1, -1, -1):
-        if xs[i] <= least:
+        if xs[i] < least or (xs[i] == least and kept[-1] == i + 1):
             least = xs[i]
             kept.append(i)
     return kept[::-1]
