@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from yolomon.trainlog.prefixes import unprefixed
+
 LINE_LIMIT = 4 << 20  # bytes; records of 1 MB are seen in the wild, a longer line is not a record
 _ENDS = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
@@ -13,7 +15,8 @@ class LineSplitter:
     r"""Collects the pieces of lines.
 
     Args:
-        redraws: whether a carriage return ends a piece too (consoles that draw a progress bar over and over).
+        redraws: whether a carriage return ends a piece too (consoles that draw a progress bar over and over);
+            what a launcher put in front of a line of a console is taken off, too.
         limit: bytes after which an unfinished line is given up; it counts in `overlong`.
     """
 
@@ -55,7 +58,7 @@ class LineSplitter:
             lines[0] = self.take() + lines[0]
         self._hold(rest)
         if self._redraws:
-            return [line for line in lines if line]
+            return [rest for line in lines if line and (rest := unprefixed(line))]
         return [line[:-1] if line.endswith(b"\r") else line for line in lines if line and line != b"\r"]
 
     def take(self) -> bytes:
@@ -63,6 +66,11 @@ class LineSplitter:
         line = self.pending
         self._pieces, self._size = [], 0
         return line
+
+    def take_last(self) -> bytes:
+        """The unfinished line as `feed` would have given it; nothing more will come."""
+        line = self.take()
+        return unprefixed(line) if self._redraws else line
 
     def _hold(self, piece: bytes) -> None:
         if not piece or self._dropping:

@@ -232,7 +232,7 @@ class Log:
         return self._feed_rest(now)
 
     def _feed_rest(self, now: float) -> list[TrainRecord]:
-        rest = self._splitter.take()
+        rest = self._splitter.take_last()
         if not rest or self._parser is None or rest == b"\r":
             return []
         return self._accept(self._parser.feed(rest.rstrip(b"\r"), now))

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import cast
 
 from yolomon.trainlog.formats.base import Format, Head
+from yolomon.trainlog.prefixes import unprefixed_text
 
 LEAST_SCORE = 0.3
 
@@ -59,7 +60,21 @@ def by_name(name: str) -> Format | None:
 
 
 def recognise(head: Head) -> Format | None:
-    """The format that is surest the content is its own; None where none is sure enough."""
+    """The format that is surest the content is its own; None where none is sure enough.
+
+    A console whose lines all have something in front of them (a rank, a time) is looked at without that.
+    """
+    found = _best(head)
+    if found is None:
+        bare = unprefixed_text(head.data)
+        if bare is not head.data:
+            found = _best(Head(head.name, head.parent, bare))
+            if found is not None and found.reads != "redraws":
+                return None  # only of consoles the prefixes are taken off
+    return found
+
+
+def _best(head: Head) -> Format | None:
     best, best_score = None, 0.0
     for candidate in formats():
         score = candidate.score(head)
