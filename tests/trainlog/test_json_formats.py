@@ -35,6 +35,25 @@ def test_epochs_that_begin_at_1_stay() -> None:
     assert [record.epoch for record in records] == [1, 2]
 
 
+def test_with_shares_of_epochs_a_whole_number_is_an_end() -> None:
+    """Hugging Face's Trainer and those who write its log as JSON lines."""
+    _, records = read(
+        {"step": 0, "epoch": 0, "eval_loss": 2.0},
+        {"step": 10, "epoch": 0.03, "loss": 1.5},
+        {"step": 400, "epoch": 1.0, "eval_loss": 1.25},
+        {"step": 410, "epoch": 1.03, "loss": 1.0},
+        {"step": 800, "epoch": 2.0, "eval_loss": 1.125},
+    )
+    assert [record.epoch for record in records] == [1, 1, 1, 2, 2]
+
+
+def test_a_share_under_epochs_is_how_many_are_done() -> None:
+    """LeRobot's `epochs`."""
+    _, (record,) = read({"step": 3000, "epochs": 1.98, "loss": 0.7, "step_s": 0.3, "samples_per_s": 26})
+    assert (record.epoch, record.epochs) == (2, None)
+    assert (record.roles.step_seconds, record.roles.images_per_second) == (0.3, 26)
+
+
 def test_numbers_as_strings_and_words_for_non_finite_are_numbers() -> None:
     _, (record,) = read({"epoch": 1, "loss": "0.5", "grad_norm": "NaN", "note": "fine", "done": True})
     assert record.roles.loss == 0.5

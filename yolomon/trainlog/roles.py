@@ -65,6 +65,9 @@ _EXACT: dict[str, tuple[str, int, float]] = {
     "imagessec": ("images_per_second", 1, 1.0),
     "sampless": ("images_per_second", 1, 1.0),
     "samplessec": ("images_per_second", 1, 1.0),
+    "samplespers": ("images_per_second", 1, 1.0),
+    "imagespers": ("images_per_second", 0, 1.0),
+    "imgspers": ("images_per_second", 0, 1.0),
     "samplespersecond": ("images_per_second", 1, 1.0),
     "samplespersec": ("images_per_second", 1, 1.0),
     "throughput": ("images_per_second", 2, 1.0),
@@ -176,7 +179,8 @@ def meaning(name: str, phase: Phase = None) -> Meaning:
     if exact is not None:
         return Meaning(*exact)
     if words and words[-1] in _SECONDS:
-        timed = _EXACT.get("".join(word for word in words[:-1] if word != "train"))
+        what = "".join(word for word in words[:-1] if word != "train")
+        timed = _EXACT.get(what) or _EXACT.get(what + "seconds")
         if timed is not None and timed[0].endswith("_seconds"):
             return Meaning(timed[0], timed[1], _SECONDS[words[-1]])
     if squashed.startswith("lr") and words[0] == "lr" and "bias" not in words:

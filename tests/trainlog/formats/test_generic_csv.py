@@ -23,6 +23,11 @@ def test_the_first_epoch_tells_where_counting_begins(records: Records) -> None:
     assert rows[1].roles.map50 == 0.2
 
 
+def test_shares_of_epochs(records: Records) -> None:
+    rows = records(GenericCsv, b"step,epoch,loss\n10,0.25,2.5\n40,1.0,2.25\n50,1.25,2\n80,2.0,1.75\n")
+    assert [row.epoch for row in rows] == [1, 1, 2, 2]
+
+
 def test_rows_of_batches_are_no_epochs_of_keras(format_of: FormatOf) -> None:
     assert format_of("training_log.csv", b"epoch,batch,loss\n0,0,1.5\n0,1,1.25\n") == "csv"
 

@@ -66,6 +66,12 @@ def test_bare_nan_is_a_value(records: Records) -> None:
     assert math.isnan(batch.roles.loss)
 
 
+def test_a_byte_order_mark(records: Records, format_of: FormatOf) -> None:
+    content = b"\xef\xbb\xbf" + state(TRAIN)
+    assert format_of("trainer_state.json", content) == "hf-trainer-state"
+    assert len(records(HfTrainerState, content)) == 1
+
+
 def test_half_a_file_is_broken(parse: Parse) -> None:
     (broken,) = parse(HfTrainerState, state(TRAIN)[:60])
     assert isinstance(broken, BrokenLine)

@@ -42,6 +42,14 @@ def test_the_validation_after_training_belongs_to_the_last_epoch(records: Record
     assert rows[-1].roles.map50_95 == 0.5
 
 
+def test_rows_at_one_step_are_of_one_epoch(records: Records) -> None:
+    """Some log an `epoch` of their own that counts from 1; the validation's is Lightning's."""
+    rows = records(
+        LightningCsv, table("0,73,,,,0.3,5.5,0.6,0.4", "1,73,2.5,0.5,,,,,", "1,147,,,,0.3,5,0.7,0.5")
+    )
+    assert [(row.kind, row.epoch) for row in rows] == [("validation", 1), ("epoch", 1), ("validation", 2)]
+
+
 def test_columns_may_move_when_the_file_is_rewritten(records: Records) -> None:
     """CSVLogger sorts the columns anew when a key comes late."""
     content = b"step,epoch,a_late_key,train/lr,train/loss\r\n49,0,,0.1,\r\n99,0,7,,1.5\r\n"

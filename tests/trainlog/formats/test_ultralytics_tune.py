@@ -20,6 +20,7 @@ def test_a_trial_is_a_message_without_epoch_and_roles(records: Records, format_o
 
 def test_ndjson_of_8_4(records: Records, format_of: FormatOf) -> None:
     assert format_of("tune_results.ndjson", NDJSON) == "ultralytics-tune"
+    assert format_of("tune_results.ndjson", b"\xef\xbb\xbf" + NDJSON) == "ultralytics-tune"
     (trial,) = records(UltralyticsTune, NDJSON)
     assert trial.text == "trial 7: fitness 0.31"
     assert trial.numbers == {"lr0": 0.01, "fitness": 0.31}

@@ -43,6 +43,20 @@ def test_nan_and_a_fork_with_more_losses(records: Records) -> None:
     assert keypoints.roles.loss == 0.54
 
 
+def test_a_fork_with_more_losses_of_validation_too(records: Records) -> None:
+    (row,) = records(
+        YoloV7Txt, b"  6/99  0.5G  0.09 0.02 0 0.4 0.54 10 416 0.28 0.41 0.31 0.24 0.02 0.01 0.03 0.04 0.1\n"
+    )
+    assert (row.roles.loss, row.roles.map50, row.roles.map50_95) == (0.54, 0.31, 0.24)
+    assert row.roles.image_size == 416
+    assert list(row.roles.validation_losses) == ["val/box", "val/obj", "val/cls", "val/loss_4", "val/total"]
+
+
+def test_many_labels_are_written_with_an_exponent(records: Records) -> None:
+    (row,) = records(YoloV7Txt, ROW.replace(b"193", b"1.234e+04"))
+    assert (row.roles.loss, row.roles.map50) == (0.14, 0.4)
+
+
 def columns(*cells: str) -> bytes:
     return "".join(cell.rjust(10) for cell in cells).encode() + b"\n"
 

@@ -5,6 +5,7 @@ A new format is one new file in this folder, with one class listed in `registry.
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterable
 from typing import ClassVar, Literal, Protocol
 
@@ -18,7 +19,12 @@ class Head(msgspec.Struct, frozen=True):
 
     name: str  # "results.csv"
     parent: str  # "train3"
-    data: bytes  # up to 64 KiB from the start (of the current content)
+    data: bytes  # up to 64 KiB from the start (of the current content), without a byte order mark
+
+    def __post_init__(self) -> None:
+        """Take the byte order mark off: what a format looks for stands after it."""
+        if self.data.startswith(BOM_UTF8):
+            msgspec.structs.force_setattr(self, "data", self.data[len(BOM_UTF8) :])
 
     @property
     def lines(self) -> list[str]:

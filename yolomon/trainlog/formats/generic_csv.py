@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 
 from yolomon.model import TrainRecord
 from yolomon.trainlog.formats.base import BrokenLine, Head
+from yolomon.trainlog.formats.epoch_count import EpochCount
 from yolomon.trainlog.formats.numbers import numbers_of, whole
 from yolomon.trainlog.formats.scalar_points import record_of_scalars
 from yolomon.trainlog.formats.table import Table, header_of, looks_like_header
@@ -29,7 +30,7 @@ class GenericCsvParser:
         self._source = source
         self._table: Table | None = None
         self._resolver = RoleResolver()
-        self._offset: int | None = None
+        self._epochs = EpochCount()
 
     def feed(self, line: bytes, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
         """The record of a row."""
@@ -47,8 +48,8 @@ class GenericCsvParser:
         for name, cell in cells.items():
             lower = name.lower()
             if lower in _EPOCHS:
-                epoch = whole(cell)
-                numbers.pop(name, None)
+                counted = numbers.pop(name, None)
+                epoch = self._epochs.number(counted) if counted is not None else None
             elif lower in _STEPS:
                 step = whole(cell)
                 numbers.pop(name, None)
@@ -57,10 +58,6 @@ class GenericCsvParser:
                 numbers.pop(name, None)
         if not numbers:
             return ()
-        if epoch is not None:
-            if self._offset is None:
-                self._offset = 1 if epoch == 0 else 0
-            epoch += self._offset
         return [record_of_scalars(self._source, self._resolver, numbers, step, own_ts, arrival_ts, epoch)]
 
     def finish(self, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:

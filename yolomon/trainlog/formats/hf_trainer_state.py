@@ -8,6 +8,7 @@ differs.
 from __future__ import annotations
 
 import math
+from codecs import BOM_UTF8
 from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
@@ -37,7 +38,7 @@ class HfTrainerStateParser:
     def feed(self, line: bytes, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
         """The records of the entries that were not there before. `line` is the whole file."""
         try:
-            state = msgspec.json.decode(_without_bare_nan(line), type=_State)
+            state = msgspec.json.decode(_without_bare_nan(line.removeprefix(BOM_UTF8)), type=_State)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             return [BrokenLine("trainer_state.json", str(error))]
         epochs = math.ceil(state.num_train_epochs) if state.num_train_epochs else None

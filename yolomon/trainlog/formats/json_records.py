@@ -10,6 +10,7 @@ import msgspec
 
 from yolomon.model import RecordKind, RunInfo, TrainRecord
 from yolomon.trainlog.formats.base import BrokenLine
+from yolomon.trainlog.formats.epoch_count import EpochCount
 from yolomon.trainlog.json_lines import Body, objects
 from yolomon.trainlog.plain_text import shown
 from yolomon.trainlog.roles import Meaning, Phase, RoleResolver
@@ -102,7 +103,7 @@ class JsonParser:
     def __init__(self, source: str) -> None:
         self.source = source
         self.resolver = RoleResolver(self.overrides, self.map_factor)
-        self.epoch_offset = 1 if self.zero_based else 0
+        self._epochs = EpochCount(self.zero_based)
         self._shapes: dict[tuple[object, ...], Shape] = {}
 
     def feed(self, line: bytes, arrival_ts: float) -> list[TrainRecord | BrokenLine]:
@@ -162,6 +163,8 @@ class JsonParser:
     ) -> TrainRecord:
         """The record of an object; what is given is not worked out from the names."""
         shape = self.shape(body)
+        if not shape.epoch and is_share(body.get(shape.epochs)):  # how many are done, not how many there are
+            shape = msgspec.structs.replace(shape, epoch=shape.epochs, epochs="")
         numbers = numbers_of(body, shape)
         if kind is None:
             kind, phase = self.kind_of(body, shape, numbers)
@@ -191,18 +194,17 @@ class JsonParser:
         )
 
     def epoch(self, value: object) -> int | None:
-        """The epoch counted from 1. A share of an epoch (1.25) lies in the epoch after the whole part."""
-        if value is None or isinstance(value, bool):
-            return None
+        """The epoch counted from 1; None where the value is none."""
         if isinstance(value, str):
             value = number(value)
-        if not isinstance(value, (int, float)) or not isfinite(value) or not 0 <= value < 1e9:
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
             return None
-        if value != floor(value):
-            return floor(value) + 1
-        if value == 0 and self.zero_based is None:
-            self.epoch_offset = 1
-        return int(value) + self.epoch_offset
+        return self._epochs.number(value)
+
+
+def is_share(value: object) -> bool:
+    """Whether this is a number with a fraction."""
+    return isinstance(value, float) and isfinite(value) and value != floor(value)
 
 
 def whole(value: object) -> int | None:

@@ -3,8 +3,9 @@
 A row holds what was logged at one step: the learning rate, or the training means, or the validation. Rows
 of the same epoch and step belong together, and the validation may come BEFORE the training means of its
 epoch; the later row's record then holds both. When a new key comes the whole file is rewritten with its
-columns sorted, so columns are read by name. After training RF-DETR validates once more and writes epoch =
-max_epochs at an unchanged step: that row belongs to the last epoch.
+columns sorted, so columns are read by name. Steps count over the run, so two rows at one step are of one
+epoch, whatever they say: after training RF-DETR validates once more and writes epoch = max_epochs, and some
+log an `epoch` of their own that counts from 1.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ class LightningCsvParser:
         epoch = counted + 1 if counted is not None else None
         what = self._kind(numbers)
         last_epoch, last_step = self._place
-        if what == "validation" and step == last_step and epoch is not None and last_epoch == epoch - 1:
-            epoch = last_epoch  # validated once more after the last epoch
+        if step is not None and step == last_step and epoch is not None and last_epoch is not None:
+            epoch = last_epoch
         if (epoch, step) != self._place:
             self._place, self._there = (epoch, step), {}
         self._there[what] = numbers

@@ -4,7 +4,8 @@
     epoch memory box     obj    cls     total   labels size  P     R     mAP50  mAP50-95  val/box obj   cls
 
 Memory is torch's reserved memory over 1e9. Seven zeros at the end mean that this epoch was not validated.
-Forks with more losses (keypoints) put them between cls and total. A resumed v7 run rewrites the whole file.
+Forks with more losses (keypoints, heading) put them between cls and total, some also after the validation's
+cls. A resumed v7 run rewrites the whole file.
 ultralytics/yolov3 (2019 to 2020) wrote the same columns, but F1 in the place of mAP50-95, and `%10.3g` where
 the others have `%10.4g`: a file in which no number has a fourth digit is one of it.
 """
@@ -22,8 +23,9 @@ from yolomon.trainlog.plain_text import plain, shown
 
 _ROW = re.compile(r"\s*(\d{1,9})/(\d{1,9})\s+(\d{1,9}(?:\.\d*)?)([GM])\s+(.+?)\s*$")
 _DIGITS = re.compile(r"-?0*\.?0*(\d*)\.?(\d*)")
+_LEAST_SIZE = 32  # of an image, in pixels: the greatest stride of the models
 _WIDTH = 10  # of a column, in what the trainers write
-_RESULTS = 7  # P, R, mAP50, mAP50-95, then three validation losses
+_RESULTS = 7  # P, R, mAP50, mAP50-95, then validation losses: three, or more
 _LEAST = 4 + 2 + _RESULTS  # box, obj, cls, total; labels, size
 
 
@@ -45,20 +47,24 @@ class YoloV7TxtParser:
         if match is None or len(cells) < _LEAST or None in values:
             return [BrokenLine(shown(text, 120), "not a row of results.txt")]
         known = [value for value in values if value is not None]
-        results, (labels, size), total = (
-            known[-_RESULTS:],
-            known[-_RESULTS - 2 : -_RESULTS],
-            known[-_RESULTS - 3],
+        at = _labels_place(cells)
+        parts, total, labels, size, results = (
+            known[: at - 1],
+            known[at - 1],
+            known[at],
+            known[at + 1],
+            known[at + 2 :],
         )
-        parts = known[: -_RESULTS - 3]
-        names = ["box", "obj", "cls", *(f"loss_{place}" for place in range(4, len(parts) + 1))]
-        losses = {f"train/{name}": value for name, value in zip(names, parts, strict=False)}
+        losses = dict(zip(_names("train", len(parts)), parts, strict=True))
         numbers = losses | {"train/total": total, "labels": labels, "img_size": size}
         precision = recall = map50 = map50_95 = None
         validation: dict[str, float] = {}
         if any(results):
             precision, recall, map50, map50_95 = results[:4]
-            validation = dict(zip(("val/box", "val/obj", "val/cls"), results[4:], strict=True))
+            names = _names("val", len(results) - 4)
+            if len(names) == len(parts) + 1:
+                names[-1] = "val/total"
+            validation = dict(zip(names, results[4:], strict=True))
             names_of_results = ["metrics/precision", "metrics/recall", "metrics/mAP50", "metrics/mAP50-95"]
             self._four_digits = self._four_digits or any(_digits(cell) >= 4 for cell in cells)
             if not self._four_digits and len(text.rstrip()) == _WIDTH * (len(cells) + 2):
@@ -90,6 +96,23 @@ class YoloV7TxtParser:
     def finish(self, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
         """Nothing is held back."""
         return ()
+
+
+def _names(place: str, count: int) -> list[str]:
+    """Names for so many losses."""
+    known = ["box", "obj", "cls"][:count]
+    return [f"{place}/{name}" for name in (*known, *(f"loss_{n}" for n in range(4, count + 1)))]
+
+
+def _labels_place(cells: list[str]) -> int:
+    """Where the number of labels stands: the first whole number with an image's size after it.
+
+    From the end where there is none: a number of labels may be written as 1.234e+04.
+    """
+    for place in range(2, len(cells) - _RESULTS - 1):
+        if cells[place].isdigit() and cells[place + 1].isdigit() and int(cells[place + 1]) >= _LEAST_SIZE:
+            return place
+    return len(cells) - _RESULTS - 2
 
 
 def _digits(cell: str) -> int:
