@@ -16,16 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from yolomon.trainer.features import FeatureMonitor
-from yolomon.trainer.foreign import Tensor, Trainer
+from yolomon.trainer.foreign import Trainer
 from yolomon.trainer.layers import unwrap
 from yolomon.trainer.memory import BlockCensus, allocator_numbers
 from yolomon.trainer.plain import jsonable, number, short
-from yolomon.trainer.readings import Held, without_graph
 from yolomon.trainer.run_facts import loader_length, run_facts
+from yolomon.trainer.step_numbers import gradient_scale, learning_rates, losses
 from yolomon.trainer.writer import JsonlLogger
 
 STREAM_NAME = "yolomon.jsonl"
-LR_GROUPS = 4  # learning rates written with every batch; all of them are in fit_epoch_end
 
 
 class RunStream:
@@ -120,7 +119,7 @@ class RunStream:
         self._step = ((self._epoch or 1) - 1) * (self._batches or 0) + self._batch
         images = self._images_in_batch
         due = self.log.due()
-        numbers, held = self._losses()
+        numbers, held = losses(self.trainer, self._need("loss_items"))
         fields = {
             "epoch": self._epoch,
             "epochs": self._epochs(),
@@ -133,8 +132,8 @@ class RunStream:
             "imgsz": self._image_size,
             **numbers,
         }
+        fields.update(learning_rates(self.trainer, due=due))
         if due:
-            fields.update(self._learning_rates())
             fields.update(allocator_numbers())
         self.log.tell_step("batch", fields, held, due=due)
         self._epoch_images += images or 0
@@ -287,40 +286,6 @@ class RunStream:
         epochs = getattr(self.trainer, "epochs", None)
         return None if epochs is None else int(epochs)
 
-    def _losses(self) -> tuple[dict[str, float], Held | None]:
-        """The step's losses: those that are plain numbers, and those in tensors, which are not read here."""
-        items = self._need("loss_items")
-        if items is None:
-            return {}, None
-        if not isinstance(items, Mapping):  # before 8.4.101-8.4.120: one vector, or one number
-            if not hasattr(items, "requires_grad"):
-                found = number(items)
-                return ({} if found is None else {"train/loss": short(found)}), None
-            return {}, Held(self._loss_names(items), (without_graph(items),))
-        tensors = {
-            f"train/{n}": without_graph(v)
-            for n, v in items.items()
-            if hasattr(v, "requires_grad") and v.numel() == 1
-        }
-        numbers: dict[str, float] = {}
-        for name, value in items.items() if len(tensors) < len(items) else ():
-            if f"train/{name}" not in tensors and (found := number(value)) is not None:
-                numbers[f"train/{name}"] = short(found)
-        return numbers, Held(tuple(tensors), tuple(tensors.values())) if tensors else None
-
-    def _loss_names(self, items: Tensor) -> tuple[str, ...]:
-        names = [str(name) for name in getattr(self.trainer, "loss_names", ()) or ()]
-        if items.ndim == 0:
-            return (f"train/{names[0]}" if len(names) == 1 else "train/loss",)
-        count = items.numel()
-        if len(names) != count:
-            names = [f"loss_{index}" for index in range(count)]
-        return tuple(f"train/{name}" for name in names)
-
-    def _learning_rates(self) -> dict[str, float]:
-        groups = getattr(getattr(self.trainer, "optimizer", None), "param_groups", None) or ()
-        return {f"lr/pg{index}": float(group["lr"]) for index, group in enumerate(groups[:LR_GROUPS])}
-
     # ------------------------------------------------------------ methods of the trainer, listened to
 
     def _wrap(self, name: str, listener: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
@@ -372,7 +337,7 @@ class RunStream:
 
         def optimizer_step(*args: object, **kwargs: object) -> object:
             if self._monitor is not None and self._monitor.wants_gradients:
-                self._monitor.measure_gradients(_gradient_scale(self.trainer))
+                self._monitor.measure_gradients(gradient_scale(self.trainer))
             return method(*args, **kwargs)
 
         return optimizer_step
@@ -390,15 +355,6 @@ class RunStream:
         if self._monitor is not None:
             self._monitor.close()
             self._monitor = None
-
-
-def _gradient_scale(trainer: Trainer) -> Tensor | float | None:
-    """What AMP multiplied the loss by, without waiting for the GPU where torch keeps it in a tensor."""
-    scaler = getattr(trainer, "scaler", None)
-    if scaler is None or not scaler.is_enabled():
-        return None
-    scale = getattr(scaler, "_scale", None)
-    return scale if scale is not None else float(scaler.get_scale())
 
 
 def _short(value: object) -> object:
