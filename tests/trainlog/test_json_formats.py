@@ -229,6 +229,12 @@ def test_detr_lists_and_epochs_from_0() -> None:
     assert (record.epoch, record.roles.map50_95, record.roles.map50, record.roles.loss) == (1, 0.3, 0.5, 9.0)
 
 
+def test_a_train_lr_alone_is_not_of_detr() -> None:
+    name, records = read({"epoch": 1, "train_loss": 2.0, "train_lr": 0.1}, {"epoch": 2, "train_loss": 1.5})
+    assert name == "jsonl"
+    assert [record.epoch for record in records] == [1, 2]
+
+
 def test_tao_kpi_that_are_repeated_are_no_news() -> None:
     stamp = {"date": "8/28/2026", "time": "8:50:8", "verbosity": "INFO"}
     name, records = read(

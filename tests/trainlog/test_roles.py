@@ -77,6 +77,20 @@ def test_a_box_metric_wins_over_a_mask_metric_and_the_model_over_its_average() -
     assert resolver.roles({"val/ema_mAP_50_95": 0.1, "val/mAP_50_95": 0.2}).map50_95 == 0.2
 
 
+def test_the_map_of_all_classes_on_validation_images_wins() -> None:
+    numbers = {
+        "train/mAP50": 0.9,
+        "cat/AP50": 0.8,
+        "test/mAP50": 0.7,
+        "val/mAP50": 0.5,
+        "val/mAP50-95": 0.3,
+        "val/dog/mAP50-95": 0.2,
+    }
+    roles = RoleResolver().roles(numbers)
+    assert (roles.map50, roles.map50_95) == (0.5, 0.3)
+    assert RoleResolver().roles({"nuts_val/bbox/AP50": 0.6}).map50 == 0.6
+
+
 def test_map_of_0_to_100_becomes_0_to_1_and_stays_so() -> None:
     resolver = RoleResolver()
     assert resolver.roles({"bbox/AP": 38.5}).map50_95 == pytest.approx(0.385)

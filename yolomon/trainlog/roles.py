@@ -29,9 +29,14 @@ _SCOPE = re.compile(r"(?:batch|epoch|step|iter|iteration|params|profile|system|c
 _MAP_STRICT = re.compile(r"m?ap(?:iou)?(?:50|05|050|5)t?o?(?:95|095)(?:all)?$")
 _MAP_50 = re.compile(r"m?ap(?:iou)?(?:50|05|050|5)(?:all)?$")
 _MAP_PLAIN = re.compile(r"(?:^|bbox|coco|val|test|eval|metrics?|valid|validation|box|ema|best)m?ap$")
+_AP_WORD = re.compile(r"(?:m?ap)?(?:iou)?(?:50|05|0|5|50to95|5095|95)?$")
 _AUXILIARY = re.compile(r"_(?:aux|dn|enc|pre|interm)(?:_\d+)?(?:_|$)|_\d+$|unscaled")
 _EVALUATION = frozenset({"val", "valid", "validation", "eval", "test"})
 _OTHER_TASK = frozenset({"segm", "mask", "keypoints", "pose", "proposal"})
+_OF_ALL = _EVALUATION | _OTHER_TASK | {
+    "train", "metrics", "metric", "bbox", "box", "ema", "best", "coco", "all", "overall", "mean", "average",
+    "precision", "m",
+}  # fmt: skip
 _PARTS_WITHOUT_WORD = re.compile(r"^(?:train_)?(?:box|cls|obj|dfl|giou|iou|l1|seg|kobj)$")
 _NOT_LOSS = frozenset({"scale", "scaler", "weight", "weights", "ratio", "gain", "step", "nan", "count"})
 
@@ -165,7 +170,7 @@ def meaning(name: str, phase: Phase = None) -> Meaning:
         for w in words
         if w not in _EVALUATION and w not in ("train", "metrics", "metric", "bbox", "ema", "segm")
     )
-    found = _detection_metric(lower, squashed, bare, rank)
+    found = _detection_metric(lower, words, squashed, bare, rank)
     if found is not None:
         return found
     if bare in ("precision", "recall", "fitness"):
@@ -188,11 +193,17 @@ def meaning(name: str, phase: Phase = None) -> Meaning:
     return _memory(words, squashed)
 
 
-def _detection_metric(lower: str, squashed: str, bare: str, rank: int) -> Meaning | None:
+def _detection_metric(lower: str, words: list[str], squashed: str, bare: str, rank: int) -> Meaning | None:
     if "ap" not in squashed or ("ap-" in lower.replace("ap-50", "ap50") and "95" not in lower):
         return None
     if "best" in lower:
         rank += 8
+    if "train" in words:
+        rank += 6  # of the training images
+    if "test" in words:
+        rank += 1  # beside a validation
+    if not all(word in _OF_ALL or _AP_WORD.match(word) for word in words):
+        rank += 2  # of one class or one data set, beside that of all
     if _MAP_STRICT.search(squashed):
         return Meaning("map50_95", rank)
     if _MAP_50.search(squashed):

@@ -50,6 +50,12 @@ def test_rows_at_one_step_are_of_one_epoch(records: Records) -> None:
     assert [(row.kind, row.epoch) for row in rows] == [("validation", 1), ("epoch", 1), ("validation", 2)]
 
 
+def test_a_dense_table_of_another_name_is_anybodys(format_of: FormatOf) -> None:
+    content = b"epoch,step,loss\n1,50,2.5\n1,100,2.25\n"
+    assert format_of("my_log.csv", content) == "csv"
+    assert format_of("metrics.csv", content) == "lightning-csv"
+
+
 def test_columns_may_move_when_the_file_is_rewritten(records: Records) -> None:
     """CSVLogger sorts the columns anew when a key comes late."""
     content = b"step,epoch,a_late_key,train/lr,train/loss\r\n49,0,,0.1,\r\n99,0,7,,1.5\r\n"

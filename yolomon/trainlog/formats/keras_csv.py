@@ -1,6 +1,7 @@
 """Keras' CSVLogger: `epoch`, then the logs sorted by name; epochs counted from 0.
 
-The separator is the user's choice, a missing value is written `NA`, a list as `"[a, b]"`.
+The separator is the user's choice, a missing value is written `NA`, a list as `"[a, b]"`. A table of the same
+columns that begins with epoch 1 was written by a loop of somebody's own, and counts from 1.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ _DELIMITERS = (",", ";", "\t", "|")
 
 
 class ZeroBasedCsvParser:
-    """Rows of a table with an epoch counted from 0 as epoch records."""
+    """Rows of a table with an epoch counted from 0 (unless the first is 1) as epoch records."""
 
     def __init__(self, source: str, delimiter: str | None = ",") -> None:
         self._source = source
         self._table = Table(lambda cells: cells[0] == "epoch", delimiter) if delimiter is not None else None
         self._resolver = RoleResolver()
+        self._offset: int | None = None
 
     def feed(self, line: bytes, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
         """The record of a row."""
@@ -40,6 +42,8 @@ class ZeroBasedCsvParser:
         counted = whole(cells.get("epoch", ""))
         if counted is None:
             return [BrokenLine(shown(line.decode("utf-8", "replace"), 120), "no epoch")]
+        if self._offset is None:
+            self._offset = 0 if counted == 1 else 1
         numbers = numbers_of(cells)
         del numbers["epoch"]
         return [
@@ -47,7 +51,7 @@ class ZeroBasedCsvParser:
                 ts=arrival_ts,
                 kind="epoch",
                 source=self._source,
-                epoch=counted + 1,
+                epoch=counted + self._offset,
                 numbers=numbers,
                 roles=self._resolver.roles(numbers),
             )
@@ -73,17 +77,17 @@ class KerasCsv:
 
     @staticmethod
     def score(head: Head) -> float:
-        """By `epoch` first, `loss` or `val_loss` after it, and the columns in order of name."""
+        """By `epoch` first, `loss` after it, and the columns in order of name."""
         lines = [line for line in head.lines if line.strip()]
         if not lines or not lines[0].lstrip("\ufeff").startswith("epoch"):
             return 0.0
         columns = header_of(head, _delimiter(lines[0]))
         names = columns[1:]
-        if not any(n == "loss" or n.endswith("_loss") for n in names) or any("/" in n for n in names):
+        if "loss" not in names or names != sorted(names) or any("/" in n for n in names):
             return 0.0
         if {"step", "batch", "iter", "iteration", "global_step", "eval_loss"}.intersection(names):
             return 0.0  # a row that is less than an epoch
-        return 0.85 if names == sorted(names) and "loss" in names else 0.5
+        return 0.85
 
     @staticmethod
     def parser(source: str) -> ZeroBasedCsvParser:

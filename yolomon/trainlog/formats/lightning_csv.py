@@ -97,14 +97,14 @@ class LightningCsv:
 
     @staticmethod
     def score(head: Head) -> float:
-        """By `epoch` and `step` among its columns, and sparse rows under them."""
+        """By `epoch` and `step` among its columns, and sparse rows under them or its file's name."""
         columns = header_of(head)
         if len(columns) < 3 or not is_header(columns):
             return 0.0
         sparse = any(",," in line or line.rstrip().endswith(",") for line in head.lines[1:20])
         if sparse:
             return 0.9
-        return 0.75 if head.name == "metrics.csv" or head.parent.startswith("version_") else 0.5
+        return 0.75 if head.name == "metrics.csv" or head.parent.startswith("version_") else 0.0
 
     @staticmethod
     def parser(source: str) -> LightningCsvParser:
