@@ -187,8 +187,8 @@ def test_a_log_that_can_be_followed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "status", "words"),
     [
-        (lambda path: None, "WARN", "does not exist"),
-        (lambda path: path.mkdir(), "FAIL", "is a folder"),
+        (lambda path: None, "FAIL", "does not exist"),
+        (lambda path: path.mkdir(), "FAIL", "holds no log"),
         (lambda path: path.touch(), "WARN", "is empty"),
         (lambda path: path.write_bytes(bytes(range(256)) * 9), "FAIL", "no format"),
         (os.mkfifo, "WARN", "no regular file"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -187,7 +188,8 @@ def replay(recording: str, logs: tuple[str, ...], speed: float, **options: Any) 
     loaded, tr = _settings(options)
     from yolomon import live
 
-    session = live.replay(recording, logs, speed, loaded.settings)
+    with _reading(tr) as told:
+        session = live.replay(recording, logs, speed, loaded.settings, told=told)
     _need_terminal()
     _show(session, loaded, tr)
 
@@ -367,6 +369,16 @@ def _pass_on(tee: str | None, tr: Translate) -> None:
         stream.pass_on(tee=tee)
     except OSError as error:
         click.echo(tr("The log cannot be passed on: {reason}", reason=error.strerror or str(error)), err=True)
+
+
+@contextmanager
+def _reading(tr: Translate) -> Iterator[Callable[[str, float], object]]:
+    """How far the reading of the logs beside a recording is, as a line on the terminal."""
+    from yolomon.commands.progress import Progress
+    from yolomon.messages import msg
+
+    with Progress(msg("reading {path}"), tr) as progress:
+        yield lambda path, percent: progress(percent, path=path)
 
 
 def _show(session: Any, loaded: LoadedSettings, tr: Translate, *, demo: bool = False) -> None:

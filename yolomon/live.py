@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from yolomon.diagnosis.engine import Engine
@@ -103,6 +104,11 @@ class Session(Monitor):
         """Several logs fit equally well and none is followed yet: the user should pick."""
         return not self.followed and self._finder is not None and self._finder.ambiguous
 
+    @property
+    def searched(self) -> bool:
+        """Whether it is known which logs there are to pick from."""
+        return self._finder is None or self._finder.searched
+
     def candidates(self) -> list[Candidate]:
         """Logs to pick from, best first."""
         return [] if self._finder is None else self._finder.candidates
@@ -136,31 +142,51 @@ class Session(Monitor):
 def attach(
     logs: Sequence[str], settings: Settings, *, tee: Path | None = None, taps: Sequence[Tap] = ()
 ) -> Session:
-    """This machine, live, with the named logs ("-": standard input); without a name the search begins."""
+    """This machine, live, with the named logs ("-": standard input); without a name the search begins.
+
+    A folder stands for the newest run in it, and for the first one where there is none yet.
+    """
     nvml = NvmlSource(
         interval_seconds=settings.interval_seconds, slow_interval_seconds=settings.slow_interval_seconds
     )
     host = HostSource(settings.interval_seconds, settings.slow_interval_seconds)
+    folder = Path(logs[0]) if len(logs) == 1 and Path(logs[0]).is_dir() else None
     finder = None if logs else LogFinder(Path.cwd())
+    if folder is not None:
+        finder = LogFinder(folder, only_there=True)
     session = Session([nvml, host], settings=settings, finder=finder, host=host, taps=taps)
     if list(logs) == ["-"]:
         session.sources.append(StreamSource(tee=None if tee is None else str(tee)))
-    elif logs:
-        session.attach(files_named(logs))
+    elif logs and (files := files_named(logs)) != [folder]:
+        session.attach(files)
     return session
 
 
 def replay(
-    recording: str, logs: Sequence[str], speed: float, settings: Settings, *, demo: bool = False
+    recording: str,
+    logs: Sequence[str],
+    speed: float,
+    settings: Settings,
+    *,
+    demo: bool = False,
+    told: Callable[[str, float], object] | None = None,
 ) -> Session:
     """A recording, and logs beside it.
+
+    Args:
+        recording: the file.
+        logs: logs, read as a whole before it begins.
+        speed: recorded seconds a second.
+        settings: for the diagnosis.
+        demo: play it again and again.
+        told: is told, while a log is read, its name and the percentage.
 
     Raises:
         InputError: the recording cannot be played.
     """
     try:
         next(iter(RecordingReader(recording)), None)
-        records = [read_log(path) for path in logs]
+        records = [read_log(path, None if told is None else partial(told, path)) for path in logs]
     except (RecordingError, LogError) as error:
         raise InputError(error.message) from error
     source = ReplaySource(recording, records=records, speed=speed, loop=demo)

@@ -18,15 +18,20 @@ class LogFinder:
     """Searches the working folder, and the folders and open files of processes that use a GPU.
 
     Args:
-        folder: where the user started yolomon.
+        folder: where the user started yolomon, or the folder that the user named.
         search_seconds: between two searches.
+        only_there: look nowhere but in the folder.
     """
 
-    def __init__(self, folder: Path, search_seconds: float = SEARCH_SECONDS) -> None:
+    def __init__(
+        self, folder: Path, search_seconds: float = SEARCH_SECONDS, *, only_there: bool = False
+    ) -> None:
         self._folder = folder
+        self._only_there = only_there
         self._search_seconds = search_seconds
         self._pids: tuple[int, ...] = ()
         self._found: tuple[Candidate, ...] = ()
+        self.searched = False  # once at least
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="yolomon-find-log", daemon=True)
@@ -44,7 +49,7 @@ class LogFinder:
 
     def watch_pids(self, pids: Iterable[int]) -> None:
         """Processes whose folders and open files are searched too; a new one starts a search at once."""
-        new = tuple(pids)[:PIDS_LIMIT]
+        new = () if self._only_there else tuple(pids)[:PIDS_LIMIT]
         if new != self._pids:
             self._pids = new
             self._wake.set()
@@ -73,5 +78,6 @@ class LogFinder:
         while not self._stopping.is_set():
             trainers = [ProcessHint(pid=pid, cwd=cwd(pid), files=open_files(pid)) for pid in self._pids]
             self._found = tuple(find_logs(self._folder, trainers))
+            self.searched = True
             self._wake.wait(self._search_seconds)
             self._wake.clear()

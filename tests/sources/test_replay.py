@@ -262,3 +262,25 @@ def test_shift_moves_all_absolute_times() -> None:
     assert isinstance(moved, Telemetry) and moved.processes is not None
     assert (moved.ts, moved.gpus[0].state_since_ts, moved.processes[0].started_ts) == (110.0, 108.0, 103.0)
     assert moved.processes[0].cpu_seconds == 7.0
+
+
+@pytest.mark.parametrize("speed", [float("nan"), float("inf"), -1.0, 1e12])
+def test_a_speed_that_is_none_is_refused_and_the_time_stays_a_time(speed: float) -> None:
+    with pytest.raises(ValueError, match="speed"):
+        ReplayClock(speed)
+    clock = ReplayClock(2.0, lambda: 5.0)
+    clock.advance_to(100.0)
+    with pytest.raises(ValueError, match="speed"):
+        clock.set(speed=speed, paused=True)
+    assert (clock.speed, clock.paused, clock()) == (2.0, False, 100.0)
+
+
+@pytest.mark.parametrize("ts", [float("nan"), float("inf"), float("-inf")])
+def test_a_time_that_is_none_is_refused(ts: float, tmp_path: Path) -> None:
+    clock = ReplayClock()
+    with pytest.raises(ValueError, match="no time"):
+        clock.advance_to(ts)
+    assert clock() == 0.0
+    for times in ({"skip_seconds": ts}, {"rebase_to": ts}):
+        with pytest.raises(ValueError, match="no time"):
+            ReplaySource(tmp_path / "none.jsonl", **times)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
 import msgspec
 
+from yolomon.commands import chosen
 from yolomon.doctor import run_checks, worst
 from yolomon.messages import Translate
+from yolomon.trainlog.discover import find_logs
 
 _COLORS = {"PASS": "green", "WARN": "yellow", "FAIL": "red"}
 
 
 def print_checks(log: str | None, tr: Translate, *, as_json: bool) -> int:
     """Print all checks. Returns the exit status: 1 when one fails, else 0."""
+    if log is not None and os.path.isdir(log) and (found := find_logs(log)):  # noqa: PTH112 - odd bytes
+        chosen.tell(found, tr)
+        log = found[0].path
     checks = run_checks(log)
     for check in checks:
         detail, remedy = tr(check.detail), None if check.remedy is None else tr(check.remedy)

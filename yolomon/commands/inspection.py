@@ -6,14 +6,22 @@ import sys
 
 import click
 
-from yolomon.messages import Translate
+from yolomon.commands import chosen
+from yolomon.commands.progress import Progress
+from yolomon.messages import Translate, msg
 from yolomon.trainlog.inspect import InspectError, inspect
 
 
 def print_inspection(log: str, tr: Translate, *, as_json: bool) -> int:
-    """Print it. Returns the exit status: 0 read, 2 could not be read or is no log that is known."""
+    """Print it; of a folder, its first log. Returns the exit status: 0 read, 2 could not be read.
+
+    Raises:
+        UserError: a folder without a log.
+    """
+    log = chosen.files([log], tr)[0]
     try:
-        found = inspect(log)
+        with Progress(msg("reading {path}", path=log), tr) as progress:
+            found = inspect(log, told=progress)
     except InspectError as error:
         click.echo(f"yolomon: {log}: {tr(error.message)}", err=True)
         return 2

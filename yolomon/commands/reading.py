@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from yolomon import live
+from yolomon.commands import chosen
 from yolomon.history import GpuHistory, History
 from yolomon.messages import Translate
 from yolomon.model import Finding
@@ -154,33 +155,48 @@ def _plain(struct: msgspec.Struct | None) -> dict[str, Any]:
 
 ONCE_SECONDS = 3.0
 """At most this long is waited for the first readings."""
+UNREAD = ("unreadable", "waiting", "gone")
+"""States of a log of which nothing was read."""
 
 
 def print_once(
     logs: Sequence[str], settings: Settings, tr: Translate, *, as_json: bool, tee: str | None = None
 ) -> int:
-    """Read everything once and print it. Returns the exit status: 2 where no named log could be read."""
-    session = live.attach(logs, settings, tee=None if tee is None else Path(tee))
+    """Read everything once and print it. Returns the exit status: 2 where a named log could not be read.
+
+    Raises:
+        UserError: a named folder holds no log.
+    """
+    files = list(logs) if list(logs) == ["-"] else chosen.files(logs, tr)
+    session = live.attach(files, settings, tee=None if tee is None else Path(tee))
     session.start()
     try:
         until = time.monotonic() + ONCE_SECONDS
-        while time.monotonic() < until and not _complete(session, logs):
+        while time.monotonic() < until and not _complete(session, files):
             time.sleep(0.05)
             session.drain(1.0)
     finally:
         session.stop(0.5)
     session.drain(1.0)
     history, findings = session.history, session.findings()
+    if not logs:
+        chosen.tell_found(session, tr)
     if as_json:
         sys.stdout.buffer.write(msgspec.json.encode(as_json_object(history, findings, tr)) + b"\n")
+        sys.stdout.buffer.flush()
     else:
         for line in as_lines(history, findings, tr):
             click.echo(line)
-    states = [log.state for log in history.train.logs.values()]
-    return 2 if logs and states and all(state in ("unreadable", "waiting", "gone") for state in states) else 0
+    return 2 if files and _unread(history, files) else 0
 
 
-def _complete(session: live.Session, logs: Sequence[str]) -> bool:
+def _unread(history: History, files: Sequence[str]) -> bool:
+    """Whether a named log told nothing: it is not there, cannot be read, or is in no known format."""
+    known = [log for log in history.train.logs.values() if log.format and log.state not in UNREAD]
+    return len(known) < len(files)
+
+
+def _complete(session: live.Session, files: Sequence[str]) -> bool:
     history = session.history
     gpus = history.by_index()
     machine = history.host.table.latest("cpu_percent") is not None and (
@@ -188,5 +204,9 @@ def _complete(session: live.Session, logs: Sequence[str]) -> bool:
         if gpus
         else "nvml" in history.statuses
     )
-    read = all(log.state not in ("reading", "waiting") for log in history.train.logs.values())
-    return machine and read and (not logs or bool(history.train.logs))
+    states = [log.state for log in history.train.logs.values()]
+    if list(files) == ["-"]:
+        return machine and states == ["ended"]
+    read = all(state not in ("reading", "waiting") for state in states)
+    expected = len(files) or len(session.followed)
+    return machine and session.searched and read and len(states) >= expected

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
+from yolomon.commands import chosen
+from yolomon.commands.progress import Progress
 from yolomon.commands.reading import finding_json
 from yolomon.diagnosis.engine import Engine
 from yolomon.diagnosis.run_recording import TimesOfRank, run_engine, where_the_time_goes
-from yolomon.messages import Message, Translate
+from yolomon.messages import Message, Translate, UserError, msg
 from yolomon.model import Finding, Item
 from yolomon.settings import Settings
 from yolomon.sources.recording import RecordingError, RecordingReader, merge_by_time
 from yolomon.trainlog.after import LogError, read_log
-from yolomon.trainlog.discover import logs_in
 from yolomon.units import clock, duration
 
 READ, FOUND, UNREADABLE = 0, 1, 2
@@ -51,19 +52,13 @@ def diagnose(
         2 the input could not be read.
     """
     try:
-        recording, paths = _inputs(what, telemetry, logs)
+        recording, paths = _inputs(what, telemetry, logs, tr)
         if recording is None and not paths:
             click.echo(tr("Name a recording, a run's folder or a log (see --help)."), err=True)
             return UNREADABLE
-        streams: list[Sequence[Item]] = [read_log(path) for path in paths]
-        if recording is not None:
-            streams.insert(0, list(RecordingReader(recording)))
-        engine = run_engine(merge_by_time(*streams), settings.thresholds, settings.silenced)
+        engine = run_engine(_items(recording, paths, tr), settings.thresholds, settings.silenced)
     except (LogError, RecordingError) as error:
         click.echo(f"yolomon: {tr(error.message)}", err=True)
-        return UNREADABLE
-    except KeyError as error:
-        click.echo(f"yolomon: {error.args[0]}", err=True)
         return UNREADABLE
     findings = [finding for finding in engine.all_findings() if not finding.silenced]
     findings.sort(key=lambda finding: finding.raised_ts)
@@ -78,7 +73,9 @@ def diagnose(
     return FOUND if any(finding.severity != "info" for finding in findings) else READ
 
 
-def _inputs(what: str | None, telemetry: str | None, logs: Sequence[str]) -> tuple[str | None, list[str]]:
+def _inputs(
+    what: str | None, telemetry: str | None, logs: Sequence[str], tr: Translate
+) -> tuple[str | None, list[str]]:
     """The recording and the logs that are meant."""
     paths = list(logs)
     if what is None:
@@ -86,13 +83,32 @@ def _inputs(what: str | None, telemetry: str | None, logs: Sequence[str]) -> tup
     path = Path(what)
     if path.is_dir():
         beside = [str(path / name) for name in RECORDING_NAMES if (path / name).is_file()]
-        found = list(logs_in(path))
-        if not found and not beside:
-            raise LogError(Message("{path} holds no log that yolomon knows", {"path": what}))
+        try:
+            found = chosen.files([what], tr)
+        except UserError:
+            if not beside:
+                raise
+            found = []
         return telemetry or (beside[0] if beside else None), paths + [f for f in found if f not in beside]
     if telemetry is None and _is_recording(what):
         return what, paths
     return telemetry, [what, *paths]
+
+
+def _items(recording: str | None, paths: Sequence[str], tr: Translate) -> Iterator[Item]:
+    """All items in time's order; says how far it is. A recording is read as it is judged, and never kept."""
+    records = []
+    for path in paths:
+        with Progress(msg("reading {path}", path=path), tr) as progress:
+            records.append(read_log(path, progress))
+    total = max(1, sum(map(len, records)))
+    reader = None if recording is None else RecordingReader(recording)
+    streams: list[Iterable[Item]] = [*records] if reader is None else [reader, *records]
+    with Progress(msg("diagnosing"), tr) as progress:
+        for count, item in enumerate(merge_by_time(*streams)):
+            yield item
+            if count % 64 == 0:
+                progress(100 * count / total if reader is None else reader.read_percent)
 
 
 def _is_recording(path: str) -> bool:

@@ -24,8 +24,8 @@ def log_check(path: str) -> Check:
             return Check(
                 "log",
                 "FAIL",
-                msg("{path} is a folder", path=path),
-                msg("Name the log in it, for example results.csv or a .jsonl file"),
+                msg("{path} holds no log that yolomon knows", path=path),
+                msg("Name the log itself, for example results.csv or a .jsonl file"),
             )
         if not stat.S_ISREG(found.st_mode):
             return Check(
@@ -38,7 +38,7 @@ def log_check(path: str) -> Check:
     except FileNotFoundError:
         return Check(
             "log",
-            "WARN",
+            "FAIL",
             msg("{path} does not exist (yet)", path=path),
             msg("The dashboard waits for it; check the path if the training runs already"),
         )

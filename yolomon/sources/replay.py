@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import isfinite
 from pathlib import Path
 
 import msgspec
@@ -18,18 +19,26 @@ from yolomon.sources.timeshift import shifted
 __all__ = ["RecordingError", "RecordingReader", "ReplayClock", "ReplaySource", "read_all"]
 
 LOOP_GAP_SECONDS = 2.0
+FASTEST = 1e6  # recorded seconds a second: eleven days
 
 
 class ReplayClock:
     """The time inside a recording. Rises with `speed` and never falls; safe for several threads.
 
     Reading it before the first item gives 0.
+
+    Args:
+        speed: recorded seconds a second, 0 (stands still) to `FASTEST`.
+        monotonic: seconds that never jump.
+
+    Raises:
+        ValueError: another speed. With NaN or infinity the time itself would be NaN from then on.
     """
 
     def __init__(self, speed: float = 1.0, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._changed = threading.Condition()
-        self._speed = speed
+        self._speed = _possible(speed)
         self._paused = False
         self._anchor: tuple[float, float] | None = None  # monotonic, time of the recording
         self._limit: float | None = None  # the recording's end, once it was reached
@@ -55,18 +64,29 @@ class ReplayClock:
         return self._paused
 
     def set(self, *, speed: float | None = None, paused: bool | None = None) -> None:
-        """Change the pace from now on; the time itself does not jump."""
+        """Change the pace from now on; the time itself does not jump.
+
+        Raises:
+            ValueError: a speed that is below 0, above `FASTEST`, or no number; nothing is changed then.
+        """
+        speed = None if speed is None else _possible(speed)
         with self._changed:
             if self._anchor is not None:
                 self._anchor = (self._monotonic(), self._now())
             if speed is not None:
-                self._speed = max(0.0, speed)
+                self._speed = speed
             if paused is not None:
                 self._paused = paused
             self._changed.notify_all()
 
     def advance_to(self, ts: float) -> None:
-        """Jump ahead to `ts`; a time in the past changes nothing. The first call starts the clock."""
+        """Jump ahead to `ts`; a time in the past changes nothing. The first call starts the clock.
+
+        Raises:
+            ValueError: no time.
+        """
+        if not isfinite(ts):
+            raise ValueError(f"no time: {ts}")
         with self._changed:
             if self._anchor is None or ts > self._now():
                 self._anchor = (self._monotonic(), ts)
@@ -115,6 +135,9 @@ class ReplaySource:
             then count as a new segment of the run.
         rebase_to: the time that the first item gets instead of its own (e.g. now); None keeps the recorded.
         skip_seconds: what is played at once, without waiting, from the start.
+
+    Raises:
+        ValueError: a speed or a time that is none.
     """
 
     def __init__(
@@ -134,6 +157,8 @@ class ReplaySource:
         self._records = records
         self._loop = loop
         self._rebase_to = rebase_to
+        if not isfinite(skip_seconds) or not isfinite(rebase_to or 0.0):
+            raise ValueError(f"no time: {skip_seconds}, {rebase_to}")
         self._skip_seconds = skip_seconds
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -246,6 +271,12 @@ class ReplaySource:
     def _items(self, reader: RecordingReader) -> Iterator[Item]:
         streams: list[Iterable[Item]] = [reader, *self._records]
         return merge_by_time(*streams) if self._records else iter(reader)
+
+
+def _possible(speed: float) -> float:
+    if not 0 <= speed <= FASTEST:  # NaN is neither
+        raise ValueError(f"a speed from 0 to {FASTEST:.0f}, not {speed}")
+    return speed
 
 
 def _is_backlog(item: Item) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import isfinite
 from pathlib import Path
 
@@ -22,11 +22,15 @@ class LogError(UserError):
     """A path that holds no log that is known. `message` says why, for the user."""
 
 
-def read_log(path: str) -> list[TrainRecord]:
+def read_log(path: str, told: Callable[[float], object] | None = None) -> list[TrainRecord]:
     """All records of a log, in order, on one time axis that ends when the file was last written.
 
     Records that carry a time of their own keep it. Others get one from the durations that the log tells
     (seconds an epoch, a step, or since the start), and a second each where it tells none.
+
+    Args:
+        path: a regular file.
+        told: is told the percentage that is read, after each piece.
 
     Raises:
         LogError: missing, unreadable, no regular file, or of no known format.
@@ -43,6 +47,8 @@ def read_log(path: str) -> list[TrainRecord]:
         while True:
             before = log.follower.offset
             records += log.look(written_ts)
+            if told is not None and log.follower.size:
+                told(100 * log.follower.offset / log.follower.size)
             if log.follower.offset == before:
                 break
         records += log.finish(written_ts)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
@@ -194,12 +195,15 @@ def _describe(record: TrainRecord) -> str:
     return " ".join(parts)
 
 
-def inspect(path: str | os.PathLike[str], now: float = 0.0) -> Inspection:
+def inspect(
+    path: str | os.PathLike[str], now: float = 0.0, told: Callable[[float], object] | None = None
+) -> Inspection:
     """Read a whole log and say what is in it.
 
     Args:
         path: a regular file.
         now: UNIX seconds, taken as the arrival of all records; 0 unless given.
+        told: is told the percentage that is read, after each piece.
 
     Raises:
         InspectError: there is no such file, it cannot be read, or it is no text of any known format.
@@ -208,7 +212,7 @@ def inspect(path: str | os.PathLike[str], now: float = 0.0) -> Inspection:
     _check(path)
     fast = can_read_fast(path, FAST_BYTES)
     if fast is not None:
-        return _inspect_fast(path, fast, now)
+        return _inspect_fast(path, fast, now, told)
     log = Log(path)
     found = Inspection(path=path, format="", title="")
     try:
@@ -216,6 +220,8 @@ def inspect(path: str | os.PathLike[str], now: float = 0.0) -> Inspection:
         while records or log.follower.offset < log.follower.size:
             for record in records:
                 _count(found, record, log)
+            if told is not None and log.follower.size:
+                told(100 * log.follower.offset / log.follower.size)
             before = log.follower.offset
             records = log.look(now)
             if not records and log.follower.offset == before:
@@ -255,9 +261,13 @@ def _count(found: Inspection, record: TrainRecord, log: Log) -> None:
     found.take(record)
 
 
-def _inspect_fast(path: str, reader: BacklogReader, now: float) -> Inspection:
+def _inspect_fast(
+    path: str, reader: BacklogReader, now: float, told: Callable[[float], object] | None
+) -> Inspection:
     found = Inspection(path=path, format=reader.format.name, title=reader.format.title)
     for block in reader.blocks(now):
+        if told is not None:
+            told(100 * block.offset / max(1, reader.end))
         for record in block.records:
             found.take(record)
         for column in block.columns:
