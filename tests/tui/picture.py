@@ -13,7 +13,7 @@ from yolomon.tui.plots import ColumnCache
 from yolomon.tui.progress import eta_seconds
 from yolomon.tui.view import Frame, View
 from yolomon.tui.widgets.curves import curve_lines
-from yolomon.tui.widgets.findings_panel import findings_lines
+from yolomon.tui.widgets.findings_panel import findings_lines, wanted_rows
 from yolomon.tui.widgets.gpu_panel import gpu_lines
 from yolomon.tui.widgets.host_line import host_card, host_lines
 from yolomon.tui.widgets.top_line import top_lines
@@ -66,13 +66,13 @@ def text_of(line: Line) -> str:
 
 def picture(frame: Frame, width: int, height: int) -> list[tuple[str, str]]:
     """(part, text) of every line on the overview at that size."""
-    layout = plan(width, height, len(frame.history.gpus))
+    layout = plan(width, height, len(frame.history.gpus), wanted_rows(frame, width, height))
     return [(name, text_of(line)) for name, _, lines in parts(frame, layout) for line in lines]
 
 
 def too_wide(frame: Frame, width: int, height: int) -> list[str]:
     """Lines that do not fit where the plan puts them: they would be cut."""
-    layout = plan(width, height, len(frame.history.gpus))
+    layout = plan(width, height, len(frame.history.gpus), wanted_rows(frame, width, height))
     return [
         f"{name} {rect}: {text_of(line)!r}"
         for name, rect, lines in parts(frame, layout)

@@ -12,13 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tui.picture import frame_of, parts, picture, text_of, too_wide
-from tests.tui.recordings import START, StoredFeed, batch, run, slow_rank
+from tests.tui.recordings import SLOW_RANK, START, Always, StoredFeed, batch, run, slow_rank
 from tests.tui.states import STATES
-from yolomon.messages import english, translator
+from yolomon.messages import english, msg, translator
 from yolomon.tui import glyphs
 from yolomon.tui.layout import Plan, Rect, grow, heat_cells, plan
 from yolomon.tui.signals import graph
 from yolomon.tui.view import Frame, View
+from yolomon.tui.widgets.findings_panel import wanted_rows
 from yolomon.tui.widgets.gpu_panel import moment_at
 from yolomon.tui.widgets.time_axis import axis_words
 
@@ -97,7 +98,9 @@ def test_every_number_is_whole(width: int, height: int, gpus: int) -> None:
 def test_the_verdict_and_the_finding_are_always_there(width: int, height: int, gpus: int) -> None:
     lines = picture(frame_of(feed_of(gpus)), width, height)
     assert any(name == "top" and "1 warning" in line for name, line in lines)
-    assert any(name == "findings" and "GPU 1 holds" in line for name, line in lines)
+    assert any(
+        name == "findings" and ("GPU 1 holds" in line or "GPU 1: slow rank" in line) for name, line in lines
+    )
 
 
 @pytest.mark.parametrize("size", [(0, 0), (1, 1), (2, 1), (1, 9), (5, 3), (9, 20), (3, 60)])
@@ -195,8 +198,59 @@ def test_epochs_are_marked_behind_the_graphs_and_named_on_the_axis() -> None:
 @pytest.mark.parametrize("size", [(140, 40), (80, 24), (40, 10)])
 def test_a_click_on_a_graph_is_a_moment(size: tuple[int, int]) -> None:
     frame = frame_of(feed_of(2))
-    layout = plan(*size, 2)
+    layout = plan(*size, 2, wanted_rows(frame, *size))
     line = next(line for name, line in picture(frame, *size) if name == "gpus" and "┃" in line)
     at = moment_at(frame, layout, line.index("┃"))
     assert at == pytest.approx(START + 60, abs=2 * 120 / (line.count("┃") + 8))
     assert moment_at(frame, layout, 2) is None
+
+
+STRAGGLER = msgspec.structs.replace(
+    SLOW_RANK,
+    summary=msg(
+        "GPU {gpu} holds the others back: it works {busy:.0f} % of the time, "
+        "they wait for it {waiting:.0f} %",
+        gpu=1, busy=24.0, waiting=66.0,
+    ),
+    remedy=msg(
+        "see what it does: py-spy dump --pid {pid}; look for callbacks, logging or data work on one rank",
+        pid=1144,
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("language", ["en", "zh_CN"])
+@pytest.mark.parametrize("size", [(100, 24), (80, 24), (60, 15), (40, 10), (50, 60), (200, 12), (140, 40)])
+def test_what_to_do_is_told_whole(size: tuple[int, int], language: str) -> None:
+    tr = translator(language)
+    frame = frame_of(StoredFeed(run(2), [Always(STRAGGLER, START + 61)]), tr=tr)
+    shown = picture(frame, *size)
+    told = "".join(
+        line.strip("│ ").removesuffix(tr("Enter: why")) for name, line in shown if name == "findings"
+    )
+    assert tr(STRAGGLER.remedy).replace(" ", "") in told.replace(" ", "").replace("│", "")
+    assert any(name == "trainer" for name, _ in shown)
+    assert sum("%" in line for name, line in shown if name == "gpus") >= 2  # both GPUs
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 15), (40, 10), (200, 12), (140, 40)])
+def test_the_worst_comes_first_and_it_is_said_how_to_reach_the_others(size: tuple[int, int]) -> None:
+    lines = [line for name, line in picture(frame_in("many-findings", "blocks"), *size) if name == "findings"]
+    worst = next(place for place, line in enumerate(lines) if "✖" in line)
+    assert all("⚠" not in line for line in lines[:worst])
+    assert any("press 6" in line and "3" in line for line in lines)
+
+
+@pytest.mark.parametrize(("state", "waits"), [("slow-rank", True), ("healthy", False)])
+@pytest.mark.parametrize("size", [(140, 40), (100, 24), (80, 24), (60, 15), (50, 60)])
+def test_the_sign_of_waiting_is_explained_where_it_is_seen(
+    size: tuple[int, int], state: str, *, waits: bool
+) -> None:
+    gpus = [line for name, line in picture(frame_in(state, "blocks"), *size) if name == "gpus"]
+    assert any("░" in line and "┃" in line for line in gpus) == waits
+    assert any("░ only waits" in line for line in gpus) == waits
+
+
+def test_two_lines_a_gpu_name_their_graphs() -> None:
+    gpus = [line for name, line in picture(frame_in("healthy", "blocks"), 80, 24) if name == "gpus"]
+    assert [line[3:7].strip() for line in gpus[1:]] == ["util", "mem", "util", "mem"]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from tests.tui.recordings import START, StoredFeed, batch, header, run, sample
+from tests.tui.recordings import START, StoredFeed, batch, gpu_sample, header, run, sample
 from tests.tui.rich_recording import EVIL, rich_feed
 from yolomon.messages import english, msg, translator
 from yolomon.settings import Settings
@@ -192,6 +192,37 @@ async def test_enter_explains_with_the_numbers_of_the_case() -> None:
 # ---------------------------------------------------------------- one GPU
 
 
+async def test_every_graph_of_a_gpu_has_the_onset_and_a_click_reads_a_moment() -> None:
+    async with screen(size=(100, 40)) as (app, pilot):
+        await press(app, pilot, "2")
+        graphs = [
+            line
+            for line in lines_of(app)
+            if line.startswith((" utilization", " SM act", " PCIe sent", " PCIe rec", " power "))
+        ]
+        assert len(graphs) == 5
+        places = {line.index("┃") for line in graphs}
+        assert len(places) == 1  # one moment
+        assert "0-100 %" not in text_of(app)
+        y = next(i for i, line in enumerate(lines_of(app)) if line.startswith(" PCIe sent"))
+        await pilot.click("#body", offset=(places.pop(), y))
+        assert app.view.cursor_ts == pytest.approx(START + 60, abs=3)
+        assert "│" in lines_of(app)[y]
+        below = next(i for i, line in enumerate(lines_of(app)) if line.startswith(" clocks"))
+        await pilot.click("#body", offset=(40, below))
+        assert app.view.cursor_ts is None
+
+
+async def test_the_pale_part_of_a_graph_is_named_beside_it() -> None:
+    items = [sample(1, s + half, (gpu_sample(0, s + half, utilization_percent=80 if s % 2 > half else 20),))
+             for s in range(1, 120) for half in (0.0, 0.5)]  # fmt: skip
+    async with screen(StoredFeed([header(1), *items]), size=(100, 50)) as (app, pilot):
+        await press(app, pilot, "2")
+        at = next(i for i, line in enumerate(lines_of(app)) if line.startswith(" utilization"))
+        assert lines_of(app)[at + 1].startswith(" peak ▄")
+        assert lines_of(app)[at + 1].split()[2:4] == ["80", "%"]
+
+
 async def test_the_worst_off_gpu_comes_first_and_arrows_choose_another() -> None:
     async with screen() as (app, pilot):
         await press(app, pilot, "2")
@@ -200,6 +231,7 @@ async def test_the_worst_off_gpu_comes_first_and_arrows_choose_another() -> None
         text = text_of(app)
         assert lines_of(app)[0].startswith(" GPU 0 of 2")
         for words in (
+            "least and most utilization",
             "31-98 %",
             "SM activity",
             "62 %",

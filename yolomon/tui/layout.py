@@ -65,13 +65,32 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return {name: rect for name, rect in named.items() if rect is not None}
 
 
-def plan(width: int, height: int, gpus: int) -> Plan:
-    """The overview for a terminal of `width` x `height` cells and a number of GPUs."""
+def plan(width: int, height: int, gpus: int, finding_rows: int = 0) -> Plan:
+    """The overview for a terminal of `width` x `height` cells and a number of GPUs.
+
+    `finding_rows` is what the worst finding needs to be told whole: it gets it, up to half of a small screen
+    and two fifths of others, as long as the GPUs keep their detail and no part has to go. On a very small
+    one their memory's graphs give way to what is to be done.
+    """
     if width < 1 or height < 1:
         return Plan()
+    usual = _findings_rows(width, height)
+    least = _plan(width, height, gpus, usual)
+    small = height < 12
+    for rows in range(min(finding_rows, height // 2 if small else height * 2 // 5), usual, -1):
+        found = _plan(width, height, gpus, rows, rows - usual)
+        same = (found.mode, found.gpu_columns) == (least.mode, least.gpu_columns)
+        if not same and small and least.mode == "pairs":
+            same = found.mode == "rows"
+        if same and least.rectangles().keys() <= found.rectangles().keys():
+            return found
+    return least
+
+
+def _plan(width: int, height: int, gpus: int, findings: int, more: int = 0) -> Plan:
+    """The plan with so many rows of findings, of which `more` are taken from the trainer's."""
     top = 1 if height < 14 or width >= 90 else 2
     footer = 1 if height >= 12 else 0
-    findings = _findings_rows(width, height)
     host = 1 if height >= 14 else 0
     body = height - top - footer - findings - host
     if body < 1:
@@ -88,7 +107,7 @@ def plan(width: int, height: int, gpus: int) -> Plan:
     options = []
     if width >= SIDE_MIN_WIDTH:
         options.append(_side(frame, width, top, body, host, gpus))
-    options.append(_stacked(frame, width, top, body, host, gpus))
+    options.append(_stacked(frame, width, top, body, host, gpus, more))
     return max(options, key=lambda option: (_DETAIL[option.mode], option.trainer is not None))
 
 
@@ -205,8 +224,9 @@ def _split_right(area: Rect) -> tuple[Rect | None, Rect]:
     return Rect(area.x, area.y, area.width, above), Rect(area.x, area.y + above, area.width, below)
 
 
-def _stacked(frame: Plan, width: int, top: int, body: int, host: int, gpus: int) -> Plan:
+def _stacked(frame: Plan, width: int, top: int, body: int, host: int, gpus: int, more: int = 0) -> Plan:
     """GPUs above, host line, trainer below."""
+    body += more
     wanted = (
         12
         if body >= 36
@@ -220,6 +240,7 @@ def _stacked(frame: Plan, width: int, top: int, body: int, host: int, gpus: int)
         if body >= 8
         else 1
     )
+    body, wanted = body - more, max(1, wanted - more)
     chosen: tuple[GpuMode, int] | None = ("none", 1)
     if gpus:
         chosen = _choose(width, body - wanted, gpus)
@@ -245,7 +266,7 @@ def _stacked(frame: Plan, width: int, top: int, body: int, host: int, gpus: int)
         curves = Rect(0, trainer.y, half, trainer_rows)
         trainer = Rect(half, trainer.y, width - half, trainer_rows)
     elif trainer is not None and trainer_rows >= 10:
-        below = 4 if trainer_rows < 14 else 6 if trainer_rows < 20 else 9
+        below = 2 if trainer_rows < 12 else 4 if trainer_rows < 14 else 6 if trainer_rows < 20 else 9
         curves = Rect(0, trainer.y, width, trainer_rows - below)
         trainer = Rect(0, trainer.y + trainer_rows - below, width, below)
     return msgspec.structs.replace(

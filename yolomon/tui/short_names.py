@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from yolomon.messages import Message, Translate, msg
 from yolomon.model import Finding
+from yolomon.tui.words import cells_of, fit_words, plain
 
 SHORT: dict[str, Message] = {
     "data-starvation": msg("waits for data"),
@@ -23,8 +24,8 @@ SHORT: dict[str, Message] = {
     "host-memory-low": msg("host memory low"),
     "shm-low": msg("/dev/shm nearly full"),
     "disk-low": msg("disk nearly full"),
-    "orphan-memory": msg("memory held by no work"),
-    "gpu-contention": msg("shared with another job"),
+    "orphan-memory": msg("orphaned memory"),
+    "gpu-contention": msg("another job here"),
     "thermal-throttle": msg("slowed by heat"),
     "power-throttle": msg("slowed by power"),
     "pcie-degraded": msg("slow PCIe link"),
@@ -38,6 +39,7 @@ SHORT: dict[str, Message] = {
     "loss-divergence": msg("loss diverges"),
     "no-progress": msg("no progress"),
     "slowdown": msg("slower"),
+    "amp-underflow": msg("steps are skipped (AMP)"),
     "dead-features": msg("features die"),
     "exploding-features": msg("features explode"),
     "log-silent": msg("log silent"),
@@ -53,3 +55,20 @@ def short_name(tr: Translate, finding: Finding) -> str:
     """The finding in two or three words."""
     known = SHORT.get(finding.code)
     return tr(known) if known is not None else finding.code.replace("-", " ")
+
+
+def target_words(tr: Translate, target: str) -> str:
+    """As "GPU 1"."""
+    if target.startswith("gpu") and target[3:].isdigit():
+        return f"GPU {target[3:]}"
+    return {"host": tr("host"), "run": tr("run"), "log": tr("log")}.get(target, plain(target))
+
+
+def brief(tr: Translate, finding: Finding, room: int, ellipsis: str = "…") -> str:
+    """The finding in one line: its sentence where it fits, else where and what in few words."""
+    sentence = plain(tr(finding.summary))
+    if cells_of(sentence) <= room:
+        return sentence
+    name = short_name(tr, finding)
+    where = "" if finding.target == "run" else target_words(tr, finding.target) + ": "
+    return fit_words(where + name, room, ellipsis)

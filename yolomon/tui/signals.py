@@ -159,7 +159,7 @@ def graph(frame: Frame, gpu: GpuHistory, name: str, count: int, height: int = 1)
         rows = plots.braille_rows(fine, style_of(gpu, name), frame.glyphs, height, waits)
     else:
         rows = frame.columns.rows((*key, name), columns, style_of(gpu, name), frame.glyphs, height, waits)
-    _add_marks(frame, gpu, name, rows, count)
+    add_marks(frame, gpu, COLUMN_OF[name], rows, count)
     return rows
 
 
@@ -188,7 +188,8 @@ def graph_pieces(frame: Frame, gpu: GpuHistory, name: str, count: int, height: i
     )
 
 
-def _add_marks(frame: Frame, gpu: GpuHistory, name: str, rows: list[list[Column]], count: int) -> None:
+def add_marks(frame: Frame, gpu: GpuHistory, column: str, rows: list[list[Column]], count: int) -> None:
+    """Put epochs, onsets and the cursor on the rows of a GPU's graph, and the ink of a finding about it."""
     axis = frame.axis(count)
     if len(rows) > 1:  # behind the graph, never over a bar
         for _, start in epoch_places(frame, count):
@@ -198,7 +199,7 @@ def _add_marks(frame: Frame, gpu: GpuHistory, name: str, rows: list[list[Column]
     target = f"gpu{gpu.info.index}"
     for finding in reversed(concerning(frame, target)):
         place = axis.place(finding.onset_ts, count)
-        own = finding.target in (target, "run") and concerns(finding, COLUMN_OF[name])
+        own = finding.target in (target, "run") and concerns(finding, column)
         if own:
             first = 0 if place is None and finding.onset_ts < axis.start_of(0, count) else place
             ink = "crit" if finding.severity == "critical" else "hot"

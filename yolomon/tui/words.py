@@ -77,9 +77,13 @@ def pad_left(text: str, width: int) -> str:
 
 def wrap(text: str, width: int) -> list[str]:
     """Lines of at most `width` cells. Breaks at spaces, and between double-width characters."""
-    if width <= 0:
-        return []
-    lines, line, used = [], "", 0
+    return list(_wrapped(text, width)) if width > 0 else []
+
+
+@lru_cache(maxsize=256)  # sentences stay for many pictures
+def _wrapped(text: str, width: int) -> tuple[str, ...]:
+    lines: list[str] = []
+    line, used = "", 0
     for word in _pieces(text):
         cells = cell_len(word)
         if used + cell_len(word.rstrip()) > width and line:
@@ -96,7 +100,7 @@ def wrap(text: str, width: int) -> list[str]:
         used += cells
     if line.strip():
         lines.append(line.rstrip())
-    return lines
+    return tuple(lines)
 
 
 def _head(word: str, width: int) -> str:

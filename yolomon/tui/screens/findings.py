@@ -11,7 +11,7 @@ from yolomon.model import Finding
 from yolomon.tui.canvas import Line, width_of
 from yolomon.tui.choices import key_of
 from yolomon.tui.screens.list_page import ListPage
-from yolomon.tui.short_names import short_name
+from yolomon.tui.short_names import short_name, target_words
 from yolomon.tui.view import Frame
 from yolomon.tui.widgets.findings_panel import calm, sign_of
 from yolomon.tui.widgets.onset_graphs import onset_lines
@@ -128,15 +128,6 @@ def state_words(frame: Frame, finding: Finding) -> str:
     return tr("silenced, for {time}", time=lasts) if finding.silenced else tr("for {time}", time=lasts)
 
 
-def target_words(frame: Frame, target: str) -> str:
-    """As "GPU 1"."""
-    if target.startswith("gpu") and target[3:].isdigit():
-        return f"GPU {target[3:]}"
-    return {"host": frame.tr("host"), "run": frame.tr("run"), "log": frame.tr("log")}.get(
-        target, plain(target)
-    )
-
-
 def finding_row(frame: Frame, finding: Finding, width: int) -> Line:
     """Sign, since when, where, its name, how it stands."""
     sign, ink = sign_of(frame, finding)
@@ -148,7 +139,7 @@ def finding_row(frame: Frame, finding: Finding, width: int) -> Line:
     line: Line = [(pad(sign, 3), ink)]
     if width >= 50:
         line.append((clock_time(finding.onset_ts) + "  ", "dim"))
-    line.append((pad(target_words(frame, finding.target), 7), "label" if ink != "dim" else "dim"))
+    line.append((pad(target_words(frame.tr, finding.target), 7), "label" if ink != "dim" else "dim"))
     state = state_words(frame, finding)
     room = width - width_of(line) - cells_of(state) - 2
     name = fit(short_name(frame.tr, finding), max(6, room), frame.glyphs.ellipsis)
@@ -171,7 +162,7 @@ def story(frame: Frame, finding: Finding, width: int, height: int) -> list[Line]
     cause = paragraph(tr(finding.cause), width)
     remedy = paragraph(tr(finding.remedy), width, "info", first=f"   {frame.glyphs.arrow} ")
     times = [[("   " + piece, "dim")] for piece in wrap(times_of(frame, finding), width - 4)]
-    rule = [heading(frame, f"{short_name(tr, finding)} ({target_words(frame, finding.target)})", width)]
+    rule = [heading(frame, f"{short_name(tr, finding)} ({target_words(tr, finding.target)})", width)]
     for lines in (
         [*rule, *say, *cause, *remedy, *times],
         [*rule, *say, *cause, *remedy],

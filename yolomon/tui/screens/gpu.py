@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.events import Click
 
 from yolomon.history import GpuHistory
 from yolomon.messages import Message, msg
@@ -14,6 +15,7 @@ from yolomon.tui.signals import reading
 from yolomon.tui.view import Frame
 from yolomon.tui.widgets.findings_panel import sign_of, since
 from yolomon.tui.widgets.gpu_card import judgement_of
+from yolomon.tui.widgets.gpu_rows import shows_waits, wait_legend
 from yolomon.tui.widgets.gpu_signals import axis_place, clock_events, entries, signal_lines
 from yolomon.tui.widgets.text_lines import cells, heading, pairs, paragraph
 from yolomon.tui.widgets.time_axis import axis_words
@@ -39,13 +41,30 @@ class GpuPage(BodyPage):
         ("?", msg("help")),
     )
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._graphs = range(0)  # their lines
+
     def body_lines(self, frame: Frame, width: int, height: int) -> list[Line]:
         """The chosen GPU; the worst off until one was chosen."""
         gpus = frame.history.by_index()
         if not gpus:
+            self._graphs = range(0)
             return [[], *no_gpu(frame, width)]
         gpu = chosen(frame, gpus, self.monitor.choices.gpu_index)
-        return gpu_lines(frame, gpu, len(gpus), width, height)
+        lines, self._graphs = gpu_lines(frame, gpu, len(gpus), width, height)
+        return lines
+
+    def on_click(self, event: Click) -> None:
+        """Put the cursor on the moment that was clicked; beside the graphs put it away."""
+        first, count = axis_place(self.size.width)
+        place = event.x - first
+        axis = self.monitor.frame().axis(count)
+        inside = (
+            event.widget is self.body and event.y + self.first_line in self._graphs and 0 <= place < count
+        )
+        at = axis.start_of(place, count) + axis.seconds_per_column / 2
+        self.monitor.look_at(min(at, axis.end_ts) if inside else None)
 
     def action_other(self, direction: int) -> None:
         """Another GPU; with one alone the keys scroll."""
@@ -84,8 +103,8 @@ def no_gpu(frame: Frame, width: int) -> list[Line]:
     return paragraph(frame.tr("No GPU was read yet."), width, "dim")
 
 
-def gpu_lines(frame: Frame, gpu: GpuHistory, count: int, width: int, height: int) -> list[Line]:
-    """The whole page of one GPU."""
+def gpu_lines(frame: Frame, gpu: GpuHistory, count: int, width: int, height: int) -> tuple[list[Line], range]:
+    """The whole page of one GPU, and which of its lines are graphs."""
     tr = frame.tr
     judgement, ink = judgement_of(frame, gpu, reading(frame, gpu))
     title = f"GPU {gpu.info.index}"
@@ -107,7 +126,7 @@ def gpu_lines(frame: Frame, gpu: GpuHistory, count: int, width: int, height: int
         if height < 20:
             said = fit_words(said, width - 5, frame.glyphs.ellipsis)
         else:
-            said += f" ({since(frame, finding)})"
+            said += f" {frame.glyphs.dot} {since(frame, finding)}"
         lines += [
             [(piece[0][0], finding_ink), piece[1]]
             for piece in paragraph(said, width, "text", first=f" {sign} ")
@@ -120,15 +139,17 @@ def gpu_lines(frame: Frame, gpu: GpuHistory, count: int, width: int, height: int
         names = tr("not told by this GPU: {names}", names=", ".join(missing))
         below += [[], *paragraph(names, width, "dim", first=" ")]
     room = height - len(lines) - 1 - len(below)
-    lines += signal_lines(frame, gpu, found, width, room)
+    graphs = signal_lines(frame, gpu, found, width, room)
     first, columns = axis_place(width)
-    lines.append(axis_line(frame, first, columns, width))
-    return [*lines, *below]
+    axis = axis_line(frame, first, columns, width, wait_legend(frame) if shows_waits(graphs) else "")
+    drawn = range(len(lines), len(lines) + len(graphs))
+    lines += [*graphs, axis]
+    return [*lines, *below], drawn
 
 
-def axis_line(frame: Frame, first: int, count: int, width: int) -> Line:
-    """The time axis as words below the graphs."""
-    taken: list[tuple[int, str]] = []
+def axis_line(frame: Frame, first: int, count: int, width: int, legend: str = "") -> Line:
+    """The time axis as words below the graphs; before it what a sign in them means."""
+    taken: list[tuple[int, str]] = [(1, legend)] if legend else []
     for place, word in axis_words(frame, first, count):  # the first ones matter most
         end = place + cells_of(word)
         if end <= width and all(end < at or place > at + cells_of(other) for at, other in taken):
@@ -136,7 +157,9 @@ def axis_line(frame: Frame, first: int, count: int, width: int) -> Line:
     text = ""
     for place, word in sorted(taken):
         text += " " * (place - cells_of(text)) + word
-    return [(text, "dim")]
+    return (
+        [(text[: len(legend) + 1], "wait"), (text[len(legend) + 1 :], "dim")] if legend else [(text, "dim")]
+    )
 
 
 def facts(frame: Frame, gpu: GpuHistory, width: int) -> list[Line]:
@@ -151,6 +174,11 @@ def facts(frame: Frame, gpu: GpuHistory, width: int) -> list[Line]:
         if value is not None:
             entries_.append((name, str(value), ink))
 
+    start = frame.end_ts - frame.window_seconds
+    least = gpu.fast.pooled("utilization_min_percent", start, frame.end_ts, 1)[0]
+    most = gpu.fast.pooled("utilization_max_percent", start, frame.end_ts, 1)[0]
+    if least is not None and most is not None:  # of the driver's own samples, several between two readings
+        add(tr("least and most utilization"), f"{least.minimum:.0f}-{most.maximum:.0f} %")
     if sample is not None and sample.performance_state is not None:
         add(tr("performance state"), f"P{sample.performance_state}")
     if slow is not None:

@@ -12,7 +12,7 @@ from yolomon.tui.layout import Plan, Rect, plan
 from yolomon.tui.screens.page import Page
 from yolomon.tui.view import Frame
 from yolomon.tui.widgets.curves import Curves
-from yolomon.tui.widgets.findings_panel import FindingsPanel
+from yolomon.tui.widgets.findings_panel import FindingsPanel, wanted_rows
 from yolomon.tui.widgets.footer_line import FooterLine
 from yolomon.tui.widgets.gpu_panel import GpuPanel
 from yolomon.tui.widgets.host_line import HostPanel
@@ -34,7 +34,8 @@ class Overview(Page):
         self.trainer = TrainerPanel(id="trainer")
         self.findings_panel = FindingsPanel(id="findings")
         self.foot = FooterLine(id="footer")
-        self._planned: tuple[int, int, int] | None = None
+        self._planned: tuple[int, int, int, int] | None = None
+        self._wanted: tuple[tuple[object, ...], int] = ((), 0)  # by the worst finding: rows
         self._plan = Plan()
 
     def compose(self) -> ComposeResult:
@@ -50,7 +51,7 @@ class Overview(Page):
     def _place_parts(self, frame: Frame) -> None:
         """Give the parts their places for this size and number of GPUs."""
         width, height = self.size
-        wanted = (width, height, len(frame.history.gpus))
+        wanted = (width, height, len(frame.history.gpus), self._finding_rows(frame))
         if wanted == self._planned:
             return
         self._planned = wanted
@@ -62,6 +63,22 @@ class Overview(Page):
         }  # fmt: skip
         for name, part in parts.items():
             place(part, places.get(name))
+
+    def _finding_rows(self, frame: Frame) -> int:
+        """What the worst finding needs; less only for another one: numbers in it may come and go.
+
+        While an earlier moment is looked at nothing moves because of findings that were not yet there.
+        """
+        width, height = self.size
+        worst = next(iter(frame.findings_at()), None)
+        key = (width, height, *((worst.code, worst.target) if worst is not None else ()))
+        rows = wanted_rows(frame, width, height)
+        before, kept = self._wanted
+        still = not frame.live or frame.view.cursor_ts is not None
+        if before == key or (still and before[:2] == key[:2]):
+            rows = max(rows, kept)
+        self._wanted = (key, rows)
+        return rows
 
     def draw(self, frame: Frame) -> None:
         """Draw this moment."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from yolomon.model import Finding
 from yolomon.tui.canvas import Canvas, Line, fill, width_of
+from yolomon.tui.short_names import brief
 from yolomon.tui.signals import silent_gpus
 from yolomon.tui.view import Frame
 from yolomon.tui.widgets.box import bottom_edge, inside, top_edge
@@ -27,29 +28,49 @@ def sign_of(frame: Frame, finding: Finding) -> tuple[str, str]:
 
 
 def findings_lines(frame: Frame, width: int, height: int) -> list[Line]:
-    """Framed where there are at least four rows, with a rule above at three, bare below that."""
+    """A frame where what to do still fits into it whole, else a rule above, else the words alone."""
     if height < 1:
         return []
     findings = frame.findings_at()
-    if height == 1:
-        return [fill(one_line(frame, findings, width), width)]
-    if height == 2:
-        return _bare(frame, findings, width, 2)
-    title = frame.tr("findings")
-    more = ""
-    if len(findings) > 1:
-        more = frame.tr("{n} more: press 6", n=len(findings) - 1)
-    glyphs = frame.glyphs
-    if height == 3:
+    glyphs, title = frame.glyphs, frame.tr("findings")
+    more = frame.tr("{n} more: press 6", n=len(findings) - 1) if len(findings) > 1 else ""
+    if height >= 4 and _least_rows(frame, findings, width - 2) <= height - 2:
+        lines = [top_edge(glyphs, width, title, more, "dim")]
+        lines += [inside(glyphs, width, line) for line in _body(frame, findings, width - 2, height - 2)]
+        return [*lines, bottom_edge(glyphs, width)]
+    if height >= 3 and _least_rows(frame, findings, width) <= height - 1:
         rule: Line = [(glyphs.horizontal + " ", "frame"), (title, "title"), (" ", "frame")]
         tail = f" {more} " if more else ""
         rest = width - width_of(rule) - cells_of(tail) - 1
         rule += [(glyphs.horizontal * max(0, rest), "frame"), (tail, "dim"), (glyphs.horizontal, "frame")]
-        return [rule, *_bare(frame, findings, width, 2)]
-    lines = [top_edge(glyphs, width, title, more, "dim")]
-    lines += [inside(glyphs, width, line) for line in _body(frame, findings, width - 2, height - 2)]
-    lines.append(bottom_edge(glyphs, width))
-    return lines
+        return [rule, *(fill(line, width) for line in _body(frame, findings, width, height - 1))]
+    if height == 1:
+        return [fill(one_line(frame, findings, width, len(findings) - 1), width)]
+    return [fill(line, width) for line in _body(frame, findings, width, height, len(findings) - 1)]
+
+
+def wanted_rows(frame: Frame, width: int, height: int) -> int:
+    """The rows in which the worst finding is told whole on a screen of that size; 0 when there is none."""
+    findings = frame.findings_at()
+    if not findings:
+        return 0
+    if height < 28:
+        return _least_rows(frame, findings, width) + (1 if height >= 20 else 0)  # with a rule
+    cause = wrap(plain(frame.tr(findings[0].cause)), _room(width - 2))
+    return _least_rows(frame, findings, width - 2) + len(cause) + 2
+
+
+def _room(width: int) -> int:
+    """Cells of the sentences, behind the sign."""
+    return width - 5
+
+
+def _least_rows(frame: Frame, findings: list[Finding], width: int) -> int:
+    """The rows of what is wrong and what to do, both whole."""
+    if not findings:
+        return len(wrap(calm(frame)[0], width - 6))
+    say = wrap(plain(frame.tr(findings[0].summary)), _room(width))
+    return len(say) + len(wrap(plain(frame.tr(findings[0].remedy)), _room(width) - 2))
 
 
 def calm(frame: Frame) -> tuple[str, str]:
@@ -85,24 +106,25 @@ def since(frame: Frame, finding: Finding) -> str:
     )
 
 
-def one_line(frame: Frame, findings: list[Finding], width: int) -> Line:
-    """The worst finding's first sentence, as much of it as fits."""
+def one_line(frame: Frame, findings: list[Finding], width: int, more: int = 0) -> Line:
+    """The worst finding in one line, and how to reach the `more` others."""
     if not findings:
         text, ink = calm(frame)
         sign = f"{frame.glyphs.ok} " if ink == "ok" else ""
         return [(fit_words(f" {sign}{text}", width, frame.glyphs.ellipsis), ink)]
     sign, ink = sign_of(frame, findings[0])
-    return [
-        (f" {sign} ", ink),
-        (fit_words(plain(frame.tr(findings[0].summary)), width - 4, frame.glyphs.ellipsis), "title"),
-    ]
+    tail = f" {_others(frame, more)}" if more > 0 else ""
+    room = width - cells_of(sign) - 2 - cells_of(tail) - (1 if tail else 0)
+    said = brief(frame.tr, findings[0], room, frame.glyphs.ellipsis)
+    return [(f" {sign} ", ink), (pad(said, room) if tail else said, "title"), (tail, "info")]
 
 
-def _bare(frame: Frame, findings: list[Finding], width: int, rows: int) -> list[Line]:
-    return [fill(line, width) for line in _body(frame, findings, width, rows)]
+def _others(frame: Frame, more: int) -> str:
+    """How to reach the other findings where there is little room."""
+    return frame.tr("+{n}: press 6", n=more)
 
 
-def _body(frame: Frame, findings: list[Finding], width: int, rows: int) -> list[Line]:
+def _body(frame: Frame, findings: list[Finding], width: int, rows: int, more: int = 0) -> list[Line]:
     """The worst finding in full where it fits, the others a line each."""
     if not findings:
         text, ink = calm(frame)
@@ -113,7 +135,7 @@ def _body(frame: Frame, findings: list[Finding], width: int, rows: int) -> list[
                 [(f" {sign}" if place == 0 else "   ", ink), (piece, ink if ink != "ok" else "text")]
             )
         return [*lines, *([[]] * (rows - len(lines)))]
-    lines = finding_lines(frame, findings[0], width, rows)
+    lines = finding_lines(frame, findings[0], width, rows, more)
     for finding in findings[1:]:
         if len(lines) >= rows:
             break
@@ -121,34 +143,36 @@ def _body(frame: Frame, findings: list[Finding], width: int, rows: int) -> list[
     return [*lines, *([[]] * (rows - len(lines)))][:rows]
 
 
-def finding_lines(frame: Frame, finding: Finding, width: int, rows: int) -> list[Line]:
-    """What and since when; why; what to do. With few rows the why goes first."""
+def finding_lines(frame: Frame, finding: Finding, width: int, rows: int, more: int = 0) -> list[Line]:
+    """What and since when; why; what to do. What to do stays whole before the others do.
+
+    With few rows the why goes first, then the sentence becomes a few words. `more` others have no other place
+    to be told of than the first line.
+    """
     tr, glyphs = frame.tr, frame.glyphs
     sign, ink = sign_of(frame, finding)
-    room = width - 5
-    when = since(frame, finding)
-    summary = plain(tr(finding.summary))
-    say = [(piece, "title") for piece in wrap(summary, room)]
-    cause = [(piece, "text") for piece in wrap(plain(tr(finding.cause)), room)]
-    remedy = [(piece, "info") for piece in wrap(plain(tr(finding.remedy)), room - 2)]
-    if rows <= 2:
-        say = [(fit_words(summary, room, glyphs.ellipsis), "title")]
-        remedy = [(fit_words(plain(tr(finding.remedy)), room - 2, glyphs.ellipsis), "info")]
-        cause = []
-    elif len(say) + len(cause) + len(remedy) > rows:
-        cause = _shortened(cause, rows - len(say) - len(remedy), glyphs.ellipsis)
-        remedy = _shortened(remedy, max(1, rows - len(say) - len(cause)), glyphs.ellipsis)
-        say = _shortened(say, max(1, rows - len(cause) - len(remedy)), glyphs.ellipsis)
+    room = _room(width)
+    when = _others(frame, more) if more > 0 else since(frame, finding)
+    beside = cells_of(when) + 1 if more > 0 else 0  # the room behind the sentences ends two cells before
+    say = wrap(plain(tr(finding.summary)), room)
+    if cells_of(say[0] if say else "") > room - beside:
+        say = wrap(plain(tr(finding.summary)), room - beside)
+    remedy = wrap(plain(tr(finding.remedy)), room - 2)
+    if len(say) + len(remedy) > rows:
+        say = [brief(tr, finding, room - beside, glyphs.ellipsis)]
+    cause = _shortened(wrap(plain(tr(finding.cause)), room), rows - len(say) - len(remedy), glyphs.ellipsis)
+    remedy = _shortened(remedy, max(1, rows - len(say)), glyphs.ellipsis)
     lines: list[Line] = []
-    for place, (piece, piece_ink) in enumerate(say):
-        lines.append([(f" {sign} " if place == 0 else "   ", ink), (piece, piece_ink)])
+    for place, piece in enumerate(say):
+        lines.append([(f" {sign} " if place == 0 else "   ", ink), (piece, "title")])
     first_width = width_of(lines[0]) if lines else 0
     if lines and cells_of(when) + first_width + 3 <= width:
-        lines[0] = [*lines[0], (pad("", width - first_width - cells_of(when) - 2), "text"), (when, "dim")]
-    lines += [[("   ", "text"), (piece, piece_ink)] for piece, piece_ink in cause]
-    for place, (piece, piece_ink) in enumerate(remedy):
+        gap = " " * (width - first_width - cells_of(when) - 2)
+        lines[0] = [*lines[0], (gap, "text"), (when, "info" if beside else "dim")]
+    lines += [[("   ", "text"), (piece, "text")] for piece in cause]
+    for place, piece in enumerate(remedy):
         arrow = f"   {glyphs.arrow} " if place == 0 else "     "
-        lines.append([(arrow, "info"), (piece, piece_ink)])
+        lines.append([(arrow, "info"), (piece, "info")])
     if lines and rows >= 2:
         hint = tr("Enter: why")
         last = width_of(lines[-1])
@@ -157,11 +181,11 @@ def finding_lines(frame: Frame, finding: Finding, width: int, rows: int) -> list
     return lines[:rows]
 
 
-def _shortened(lines: list[tuple[str, str]], rows: int, ellipsis: str) -> list[tuple[str, str]]:
+def _shortened(lines: list[str], rows: int, ellipsis: str) -> list[str]:
+    """At most so many lines; the last one ends in an ellipsis, on which its own words yield."""
     if rows <= 0:
         return []
     if len(lines) <= rows:
         return lines
-    kept = lines[:rows]
-    text, ink = kept[-1]
-    return [*kept[:-1], (text + ellipsis, ink)]
+    width = max(cells_of(line) for line in lines)
+    return [*lines[: rows - 1], fit_words(f"{lines[rows - 1]} {lines[rows]}", width, ellipsis)]

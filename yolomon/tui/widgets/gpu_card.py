@@ -96,9 +96,10 @@ def peak_percent(frame: Frame, gpu: GpuHistory, count: int) -> float | None:
     return None if bucket is None else bucket.maximum
 
 
-def card_bottom(frame: Frame, width: int) -> Line:
-    """The lower edge with the time axis."""
-    return bottom_edge(frame.glyphs, width, axis_words(frame, graph_start(frame), graph_cells(frame, width)))
+def card_bottom(frame: Frame, width: int, legend: str = "") -> Line:
+    """The lower edge with the time axis, and before it what a sign in the graphs means."""
+    words = axis_words(frame, graph_start(frame), graph_cells(frame, width))
+    return bottom_edge(frame.glyphs, width, [(2, legend), *words] if legend else words)
 
 
 def graph_start(frame: Frame) -> int:

@@ -11,7 +11,15 @@ from yolomon.tui.screens.page import Page
 from yolomon.tui.view import Frame
 from yolomon.tui.widgets.box import bottom_edge, inside, top_edge
 from yolomon.tui.widgets.gpu_card import card_bottom, card_lines, graph_cells, graph_start
-from yolomon.tui.widgets.gpu_rows import pair_graph, pair_lines, pairs_title, row_graph, row_line
+from yolomon.tui.widgets.gpu_rows import (
+    pair_graph,
+    pair_lines,
+    pairs_title,
+    row_graph,
+    row_line,
+    shows_waits,
+    wait_legend,
+)
 from yolomon.tui.widgets.heat_strip import heat_lines, strip_lines
 from yolomon.tui.words import wrap
 
@@ -43,7 +51,7 @@ def moment_at(frame: Frame, plan: Plan, x: int) -> float | None:
     own = each + (width % plan.gpu_columns if column == plan.gpu_columns - 1 else 0)
     first, count = {
         "cards": lambda: (graph_start(frame), graph_cells(frame, own)),
-        "pairs": lambda: pair_graph(own),
+        "pairs": lambda: pair_graph(frame, own),
         "rows": lambda: row_graph(own),
     }[plan.mode]()
     place = x - column * each - first
@@ -85,12 +93,12 @@ def _column(frame: Frame, plan: Plan, gpus: list[GpuHistory], width: int) -> tup
         for gpu in gpus:
             lines += card_lines(frame, gpu, width, plan.graph_heights)
         if gpus:
-            lines.append(card_bottom(frame, width))
+            lines.append(card_bottom(frame, width, wait_legend(frame) if shows_waits(lines) else ""))
     elif plan.mode == "pairs":
-        if gpus:
-            lines.append(pairs_title(frame, gpus, width))
         for gpu in gpus:
             lines += pair_lines(frame, gpu, width)
+        if gpus:
+            lines.insert(0, pairs_title(frame, gpus, width, waits=shows_waits(lines)))
     else:
         lines = [row_line(frame, gpu, width) for gpu in gpus]
     return lines, width

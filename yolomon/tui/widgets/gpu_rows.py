@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from yolomon.history import GpuHistory
 from yolomon.tui import plots
 from yolomon.tui.canvas import Line, fill, width_of
 from yolomon.tui.signals import Reading, graph, heat_ink, memory_ink, reading
 from yolomon.tui.view import Frame
 from yolomon.tui.widgets.gpu_card import judgement_of, title_of
-from yolomon.tui.words import cells_of, fit, pad, pad_left, size
+from yolomon.tui.words import cells_of, fit, fit_words, pad, pad_left, size
 
-_PAIR_HEAD, _PAIR_NUMBER, _ROW_HEAD = 4, 8, 9
+_PAIR_INDEX, _PAIR_NUMBER, _ROW_HEAD = 3, 7, 9
 
 
 def _pair_tail(width: int) -> int:
-    return 17 if width >= 58 else 14 if width >= 44 else 11
+    return 20 if width >= 72 else 17 if width >= 58 else 14 if width >= 44 else 11
 
 
-def pair_graph(width: int) -> tuple[int, int]:
+def _pair_label(frame: Frame) -> int:
+    """Cells of the graphs' names, which are of other lengths in other languages."""
+    return max(cells_of(frame.tr("util")), cells_of(frame.tr("mem"))) + 1
+
+
+def pair_graph(frame: Frame, width: int) -> tuple[int, int]:
     """First cell and number of cells of the graphs of two lines."""
-    first = _PAIR_HEAD + _PAIR_NUMBER
+    first = _PAIR_INDEX + _pair_label(frame) + _PAIR_NUMBER
     return first, max(1, width - first - _pair_tail(width) - 2)
 
 
@@ -41,21 +48,23 @@ def pair_lines(frame: Frame, gpu: GpuHistory, width: int) -> list[Line]:
     """Two lines: utilization and memory as graphs, temperature and power as numbers."""
     now = reading(frame, gpu)
     judgement, judgement_ink = judgement_of(frame, gpu, now)
-    tail, head, number = _pair_tail(width), _PAIR_HEAD, _PAIR_NUMBER
-    count = pair_graph(width)[1]
+    tail, number, labels = _pair_tail(width), _PAIR_NUMBER, _pair_label(frame)
+    count = pair_graph(frame, width)[1]
     old = "dim" if now.stale else "number"
     index = pad_left(str(gpu.info.index), 2)
     mark = judgement_ink if judgement else "title"
-    word = fit(judgement, tail, frame.glyphs.ellipsis)
+    word = fit_words(judgement, tail, frame.glyphs.ellipsis)
     first: Line = [
-        (f" {index} ", mark),
+        (f"{index} ", mark),
+        (pad(frame.tr("util"), labels), "label"),
         (pad_left(_percent(now.util), number - 1), old),
         (" ", "text"),
         *plots.runs(graph(frame, gpu, "util", count)[0]),
         (" ", "text"),
     ]
     second: Line = [
-        (" " * head, "text"),
+        (" " * _PAIR_INDEX, "text"),
+        (pad(frame.tr("mem"), labels), "label"),
         (pad_left(_size(now.memory), number - 1), "dim" if now.stale else _memory_number_ink(now)),
         (" ", "text"),
         *plots.runs(graph(frame, gpu, "memory", count)[0]),
@@ -69,7 +78,7 @@ def pair_lines(frame: Frame, gpu: GpuHistory, width: int) -> list[Line]:
         if judgement:
             first.append((pad(word, tail), judgement_ink))
         elif now.waits:
-            first.append((pad(frame.tr("waits"), tail), "wait"))
+            first.append((pad(wait_legend(frame), tail), "wait"))
         second += [(degrees, heat), (watts, old)]
     else:
         second.append((pad_left(_degrees(frame, now), 8), heat))
@@ -105,11 +114,11 @@ def row_line(frame: Frame, gpu: GpuHistory, width: int) -> Line:
     count = row_graph(width)[1]
     body = plots.runs(graph(frame, gpu, "util", count)[0]) if count else []
     if word_room:
-        text = judgement or (frame.tr("waits") if now.waits else "")
+        text = judgement or (wait_legend(frame) if now.waits else "")
         end: Line = [
             (" ", "text"),
             (
-                pad(fit(text, word_room, frame.glyphs.ellipsis), word_room),
+                pad(fit_words(text, word_room, frame.glyphs.ellipsis), word_room),
                 judgement_ink if judgement else "wait",
             ),
         ]
@@ -118,19 +127,31 @@ def row_line(frame: Frame, gpu: GpuHistory, width: int) -> Line:
     return fill([*head, *body, *tail, *end], width)
 
 
-def pairs_title(frame: Frame, gpus: list[GpuHistory], width: int) -> Line:
-    """The heading over GPUs of two lines: what the columns are."""
+def wait_legend(frame: Frame) -> str:
+    """The sign of a GPU that is busy and does no work, and what it means."""
+    return frame.tr("{sign} only waits", sign=frame.glyphs.wait)
+
+
+def shows_waits(lines: Iterable[Line]) -> bool:
+    """Whether that sign is in a graph."""
+    return any(ink == "wait" for line in lines for _, ink in line)
+
+
+def pairs_title(frame: Frame, gpus: list[GpuHistory], width: int, *, waits: bool = False) -> Line:
+    """The heading over GPUs of two lines; the sign of waiting is explained where it is in a graph."""
     name = title_of(frame, gpus[0], width).split(f" {frame.glyphs.dot} ")[-1] if gpus else ""
     many = f"{len(gpus)} × {name}" if len(gpus) > 1 and frame.glyphs.style != "ascii" else name
-    words = frame.tr("util over memory")
+    words = wait_legend(frame) if waits else ""
     line: Line = [
         (" GPU ", "title"),
         (fit(many, max(0, width - 30), frame.glyphs.ellipsis), "dim"),
         (" ", "text"),
     ]
     rest = width - width_of(line) - cells_of(words) - 2
-    if rest > 2:
-        line += [(frame.glyphs.horizontal * rest, "frame"), (f" {words} ", "dim")]
+    if words and rest > 2:
+        line += [(frame.glyphs.horizontal * rest, "frame"), (f" {words} ", "wait")]
+    elif rest > 0:
+        line.append((frame.glyphs.horizontal * (rest + 1), "frame"))
     return fill(line, width, "frame")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import floor
+
 import msgspec
 
 from yolomon.history import GpuHistory, Table
@@ -10,9 +12,9 @@ from yolomon.tui import plots
 from yolomon.tui.canvas import Line
 from yolomon.tui.plots import Style
 from yolomon.tui.signal_words import value_words, word_of
-from yolomon.tui.signals import graph, heat_ink, power_limit, reading, style_of
+from yolomon.tui.signals import add_marks, graph, heat_ink, power_limit, reading, style_of
 from yolomon.tui.view import Frame
-from yolomon.tui.words import MISSING, fit, pad, pad_left, percent
+from yolomon.tui.words import MISSING, cells_of, fit, pad, pad_left, percent
 
 VALUE_CELLS = 9
 TAIL_CELLS = 10
@@ -87,11 +89,8 @@ def entries(frame: Frame, gpu: GpuHistory) -> tuple[list[Entry], list[str]]:
     def flow(column: str) -> Style:
         return Style(scale=round_scale(slow, column, start, end), ink=lambda _: "power")
 
-    least = fast.pooled("utilization_min_percent", start, end, 1)[0]
-    most = fast.pooled("utilization_max_percent", start, end, 1)[0]
-    spread = "" if least is None or most is None else f"{least.minimum:.0f}-{most.maximum:.0f} %"
-    waits = tr("waits") if now.waits else spread
-    add(fast, "utilization_percent", style_of(gpu, "util"), waits, "wait" if now.waits else "dim")
+    waits = tr("waits") if now.waits else ""
+    add(fast, "utilization_percent", style_of(gpu, "util"), waits, "wait")
     for column in (
         "sm_active_percent",
         "sm_occupancy_percent",
@@ -162,31 +161,60 @@ def signal_lines(frame: Frame, gpu: GpuHistory, found: list[Entry], width: int, 
             if spare > 0 and heights[place] < HEIGHT_LIMIT:
                 heights[place] += 1
                 spare -= 1
-    labels = 20 if width >= 76 else 14
+    labels = label_cells(width)
     tails = TAIL_CELLS if width >= 56 else 0
     count = max(1, width - labels - VALUE_CELLS - tails - 3)
     lines: list[Line] = []
     for entry, height in zip(found, heights, strict=True):
         rows = _rows(frame, gpu, entry, count, height)
         value = value_at(frame, entry.table, entry.column)
+        pale = any(ink.endswith("band") for row in rows for _, ink in row)
         for place, row in enumerate(rows):
             first = place == 0
-            shown = value_words(entry.column, value) if first else ""
-            line: Line = [
-                (" " + pad(fit(entry.label, labels - 1) if first else "", labels - 1), "label"),
-                (pad_left(shown, VALUE_CELLS), "number" if value is not None else "dim"),
-                (" ", "text"),
-                *plots.runs(row),
-            ]
+            line = (
+                _head(frame, entry, value, labels) if first else [(" " * (labels + VALUE_CELLS + 1), "text")]
+            )
+            if place == 1 and pale:
+                line = _peak(frame, entry, labels, count)
+            line += plots.runs(row)
             if tails:
                 line += [(" ", "text"), (pad_left(entry.tail if first else "", tails), entry.tail_ink)]
             lines.append(line)
     return lines
 
 
+def _head(frame: Frame, entry: Entry, value: float | None, labels: int) -> Line:
+    """A signal's name and its number."""
+    return [
+        (" " + pad(fit(entry.label, labels - 1, frame.glyphs.ellipsis), labels - 1), "label"),
+        (pad_left(value_words(entry.column, value), VALUE_CELLS), "number" if value is not None else "dim"),
+        (" ", "text"),
+    ]
+
+
+def _peak(frame: Frame, entry: Entry, labels: int, count: int) -> Line:
+    """What the pale part of a graph is: up to the greatest value; of the newest column, or the cursor's."""
+    axis = frame.axis(count)
+    start = floor(frame.at_ts / axis.seconds_per_column) * axis.seconds_per_column
+    bucket = entry.table.pooled(entry.column, start, start + axis.seconds_per_column, 1)[0]
+    most = None if bucket is None else bucket.maximum
+    word = frame.tr("peak")
+    return [
+        (" " + pad(word, cells_of(word) + 1), "label"),
+        (pad(frame.glyphs.levels[4], labels - cells_of(word) - 2), "band"),
+        (pad_left("" if most is None else value_words(entry.column, most), VALUE_CELLS), "dim"),
+        (" ", "text"),
+    ]
+
+
+def label_cells(width: int) -> int:
+    """Cells of the signals' names: the longest, "NVLink received", stays whole."""
+    return 20 if width >= 76 else 17
+
+
 def axis_place(width: int) -> tuple[int, int]:
     """Where the graphs begin, and how many columns they have."""
-    labels = 20 if width >= 76 else 14
+    labels = label_cells(width)
     tails = TAIL_CELLS if width >= 56 else 0
     return labels + VALUE_CELLS + 1, max(1, width - labels - VALUE_CELLS - tails - 3)
 
@@ -201,9 +229,7 @@ def _rows(frame: Frame, gpu: GpuHistory, entry: Entry, count: int, height: int) 
     if entry.table is not gpu.fast:
         columns = bridged(columns, axis.seconds_per_column)
     rows = plots.many_rows(columns, entry.style, frame.glyphs, height)
-    if frame.view.cursor_ts is not None:
-        for row in rows:
-            plots.mark(row, axis.place(frame.view.cursor_ts, count), frame.glyphs.cursor, "cursor")
+    add_marks(frame, gpu, entry.column, rows, count)
     return rows
 
 

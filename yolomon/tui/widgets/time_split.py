@@ -44,7 +44,9 @@ def split_line(frame: Frame, label: str, split: Split, width: int) -> Line:
     elapsed = split.elapsed_seconds
     shares = {name: 100 * seconds / elapsed for name, seconds in split.seconds.items()} if elapsed > 0 else {}
     line: Line = [(" " + pad(label, 6) + " ", "label")]
-    cells = max(0, min(40, (width - 8) // 4))
+    words = _words(frame, split, shares)
+    # The bar gives way to the words, down to a few cells; what is not told is still drawn.
+    cells = max(0, min(40, (width - 8) // 4, max(8, width - 9 - sum(width_of(word) for word in words))))
     used = 0
     for name, (shade, ink) in _LOOK.items():
         length = min(round(shares.get(name, 0.0) / 100 * cells), cells - used)
@@ -52,19 +54,28 @@ def split_line(frame: Frame, label: str, split: Split, width: int) -> Line:
             line.append((frame.glyphs.shades[shade] * length, ink))
             used += length
     line.append((" " * (cells - used + 1), "text"))
+    for word in words:
+        if width_of(line) + width_of(word) - 2 > width:
+            break
+        line += word
+    return [*line[:-1], (line[-1][0].rstrip(), line[-1][1])] if width_of(line) > width else line
+
+
+def _words(frame: Frame, split: Split, shares: dict[str, float]) -> list[Line]:
+    """Each share of a percent and more in words, the greatest first."""
+    words: list[Line] = []
     for name, share in sorted(shares.items(), key=lambda item: -item[1]):
         if share < 1:
             break
         ink = _LOOK[name][1] if name in _LOOK else "dim"
         about = "~" if name in split.estimated else ""
-        piece: Line = [
-            (f"{_word(frame, name)} ", ink if ink != "dim" else "label"),
-            (f"{about}{share:.0f} %  ", "number"),
-        ]
-        if width_of(line) + width_of(piece) > width:
-            break
-        line += piece
-    return line
+        words.append(
+            [
+                (f"{_word(frame, name)} ", ink if ink != "dim" else "label"),
+                (f"{about}{share:.0f} %  ", "number"),
+            ]
+        )
+    return words
 
 
 def split_lines(frame: Frame, width: int, rows: int) -> list[Line]:

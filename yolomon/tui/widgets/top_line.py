@@ -50,8 +50,10 @@ def _join(left: Line, words: list[tuple[str, str]], room: int) -> Line:
     for text, ink in words:
         free = room - width_of(line)
         kept = text
-        while kept and cells_of(kept) > free:  # whole words only: no number is cut
-            kept = kept.rstrip().rpartition(" ")[0].rstrip(" ·-")
+        while kept and cells_of(kept) > free:  # whole words only, and no number without what it counts
+            between = next((sign for sign in (" · ", " - ") if sign in kept), " ")
+            head, dot, _ = kept.rstrip().rpartition(between)
+            kept = head.rstrip(" ·-") if dot else ""
         if kept:
             line.append((kept, ink))
     return line
