@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.diagnosis.scene import GIB, Scene
+from yolomon.model import ProcessSample
 
 GONE = ("collective-hang", "stall", "trainer-died")
 
@@ -137,3 +138,58 @@ def test_a_proper_end_is_told_as_such() -> None:
     scene.dead.add(Scene.pid(0))
     scene.gpus[0].rest()
     assert scene.wait(20).said(*GONE, "trainer-ended") == [("trainer-ended", "run", "info")]
+
+
+def validating(ranks: int) -> Scene:
+    """Two epochs with short validations, then in a third one the validation has begun."""
+    scene = Scene(ranks).start()
+    for _ in range(2):
+        scene.train(12).turn(validate=3)
+    scene.train(12)
+    scene._event("epoch_end")
+    scene._event("val_start", ranks=[0])
+    for gpu in scene.gpus[1:]:
+        gpu.spin()
+    scene.gpus[0].rest()
+    return scene
+
+
+@pytest.mark.parametrize(
+    ("ranks", "said"),
+    [(1, ("stall", "run")), (2, ("collective-hang", "gpu0")), (4, ("collective-hang", "gpu0"))],
+)
+def test_a_validation_in_which_nothing_works_is_told_within_half_a_minute(
+    ranks: int, said: tuple[str, str]
+) -> None:
+    scene = validating(ranks)
+    scene.cpu[Scene.pid(0)] = 0.0
+    began = scene.now
+    found = [f for f in scene.wait(40).findings() if f.code in GONE]
+    assert [(f.code, f.target) for f in found] == [said]
+    assert found[0].raised_ts - began < 30
+
+
+@pytest.mark.parametrize("where", ["cpu", "gpu", "child"])
+def test_a_long_validation_works_somewhere(where: str) -> None:
+    """On the GPU, in the process itself (suppression, mAP, plots), or in one that it started."""
+    scene = validating(2)
+    scene.cpu[Scene.pid(0)] = 1.0 if where == "cpu" else 0.0
+    if where == "gpu":
+        scene.gpus[0].work()
+    if where == "child":
+        scene.more.append(ProcessSample(pid=55, parent_pid=Scene.pid(0), name="python3"))
+        scene.cpu[55] = 0.8
+    assert scene.wait(100).said(*GONE) == []
+
+
+def test_a_validation_longer_than_all_before_is_no_hang_while_its_gpu_works() -> None:
+    scene = validating(2)
+    scene.gpus[0].work()
+    assert scene.wait(400).said("collective-hang") == []
+
+
+def test_all_ranks_that_spin_in_a_validation_hang() -> None:
+    """Collectives that do not match, in the validation path (ultralytics#24536)."""
+    scene = validating(2)
+    scene.gpus[0].spin()
+    assert [code for code, _, _ in scene.wait(40).said(*GONE)] == ["collective-hang"]

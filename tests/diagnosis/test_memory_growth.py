@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tests.diagnosis.scene import GIB, Scene
+from tests.diagnosis.scene import GIB, START, Scene
 from yolomon.diagnosis.run_recording import diagnose
-from yolomon.model import RunInfo, TrainRecord
+from yolomon.model import GpuProcess, ProcessSample, RunInfo, TrainRecord
 
 MEMORY = ("vram-growth", "vram-fragmentation", "oom-risk")
 MIB = 2**20
@@ -149,3 +149,27 @@ def test_a_run_that_ends_long_before_is_only_told() -> None:
     for _ in range(3):
         scene.train(20)
     assert {s for _, _, s in scene.said("vram-growth")} == {"info"}
+
+
+@pytest.mark.parametrize("torch", [True, False])
+def test_another_process_that_grows_is_no_leak_of_this_run(torch: bool) -> None:
+    scene = Scene(1).start()
+    scene.batches = 10**6
+    scene.torch = torch
+    scene.more.append(ProcessSample(pid=77, parent_pid=1, name="python3"))
+    scene.cpu[77] = 0.5
+
+    def grow(scene: Scene) -> None:
+        held = 2 * GIB + int((scene.now - START) * 0.1 * GIB)
+        scene.gpus[0].others = [GpuProcess(pid=77, memory_used_bytes=held)]
+
+    assert scene.train(400, grow).said(*MEMORY) == []
+
+
+def test_without_numbers_of_torch_the_jobs_own_growth_is_told() -> None:
+    scene = Scene(1).start()
+    scene.batches = 10**6
+    scene.torch = False
+    scene.train(20)
+    scene.leak_per_step = [64 * MIB]
+    assert [code for code, _, _ in scene.train(60).said("vram-growth")] == ["vram-growth"]

@@ -100,6 +100,94 @@ def test_small_graphics_contexts_are_nobodys_business(used: int) -> None:
     assert scene.train(60).said(*OTHERS) == []
 
 
+def child(cores: float) -> Scene:
+    """A job that trains for half a minute, then a child of its own holds 4 GiB on its GPU."""
+    scene = Scene(1).start()
+    scene.batches = 10**6
+    scene.train(30)
+    scene.gpus[0].others = [GpuProcess(pid=78, memory_used_bytes=4 * GIB)]
+    scene.more.append(ProcessSample(pid=78, parent_pid=1000, name="python3"))
+    scene.cpu[78] = cores
+    return scene
+
+
+@pytest.mark.parametrize("cores", [0.02, 1.0])
+def test_a_child_of_the_trainer_that_costs_it_time(cores: float) -> None:
+    scene = child(cores)
+    scene.step_seconds *= 1.7
+    found = [f for f in scene.train(60).findings() if f.code in OTHERS]
+    assert [(f.code, f.target) for f in found] == [("gpu-contention", "gpu0")]
+    assert "child of the trainer" in str(found[0].summary)
+
+
+def test_a_child_of_the_trainer_that_costs_nothing() -> None:
+    """It is there by intent: loading on the GPU, a server of features."""
+    assert child(1.0).train(60).said(*OTHERS) == []
+
+
+def test_a_loaders_worker_on_the_gpu_is_the_jobs_own_work() -> None:
+    scene = child(1.0)
+    scene.more = [ProcessSample(pid=78, parent_pid=1000, name="pt_data_worker")]
+    scene.step_seconds *= 1.7
+    assert scene.train(60).said(*OTHERS) == []
+
+
+def test_another_job_with_little_cpu_that_costs_time() -> None:
+    """A captured graph needs hardly any CPU."""
+    scene = Scene(1).start()
+    scene.batches = 10**6
+    scene.train(30)
+    scene.gpus[0].others = [GpuProcess(pid=77, memory_used_bytes=19 * GIB)]
+    scene.more.append(ProcessSample(pid=77, parent_pid=1, name="python3"))
+    scene.cpu[77] = 0.06
+    scene.step_seconds *= 1.7
+    assert scene.train(60).said(*OTHERS) == [("gpu-contention", "gpu0", "warning")]
+
+
+@pytest.mark.parametrize(("at_rest", "said"), [(95.0, [("gpu-contention", "gpu0", "warning")]), (0.0, [])])
+def test_the_gpu_computes_while_the_job_saves(at_rest: float, said: list[tuple[str, str, str]]) -> None:
+    """Another job that was there from the start: no step was ever shorter."""
+    scene = Scene(1)
+    scene.gpus[0].others = [GpuProcess(pid=77, memory_used_bytes=19 * GIB)]
+    scene.more.append(ProcessSample(pid=77, parent_pid=1, name="python3"))
+    scene.cpu[77] = 0.06
+    scene.start()
+    for _ in range(4):
+        scene.train(15)
+        scene._event("epoch_end")
+        scene._event("val_start")
+        scene._event("val_end")
+        scene.gpus[0].rest()
+        scene.gpus[0].busy = at_rest
+        scene.wait(3)
+        scene._event("checkpoint")
+        scene._event("epoch")
+        scene.epoch, scene.batch = scene.epoch + 1, 0
+        scene._event("epoch_start")
+        scene.gpus[0].work()
+    assert scene.train(5).said(*OTHERS) == said
+
+
+@pytest.mark.parametrize("late", [4.0, 14.0])
+def test_a_list_of_processes_that_comes_late_leaves_no_memory_without_owner(late: float) -> None:
+    scene = Scene(1).start()
+    scene.batches = 10**6
+    scene.leak_per_step = [0.3 * GIB]
+    scene.train(60)
+    told: list[tuple[float, tuple[GpuProcess, ...]]] = []
+    items = []
+    for item in scene.items:
+        if isinstance(item, Telemetry):
+            slow = item.gpus[0].slow
+            assert slow is not None
+            told.append((item.ts, slow.processes or ()))
+            old = next((p for ts, p in reversed(told) if ts <= item.ts - late), ())
+            gpu = msgspec.structs.replace(item.gpus[0], slow=msgspec.structs.replace(slow, processes=old))
+            item = msgspec.structs.replace(item, gpus=(gpu,))
+        items.append(item)
+    assert [f.code for f in diagnose(items) if f.code in OTHERS] == []
+
+
 def test_the_ranks_of_one_job_are_no_contention() -> None:
     assert Scene(4, logging_ranks=[0]).start().train(60).said(*OTHERS) == []
 

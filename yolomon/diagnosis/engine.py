@@ -15,6 +15,7 @@ from typing import Literal
 import msgspec
 
 from yolomon.diagnosis.job import Job, find_job
+from yolomon.diagnosis.log_clock import LogClock
 from yolomon.diagnosis.phases import Phases
 from yolomon.diagnosis.rules import all_rules
 from yolomon.diagnosis.rules.base import Claim, Rule, View
@@ -90,11 +91,21 @@ class Engine:
         self._telemetry_ts: float | None = None
         self._interval = 1.0  # between two readings of telemetry, seconds
         self._job_key: tuple[object, ...] = ()
+        self._log_clock = LogClock()
 
     # ------------------------------------------------------------ input
 
     def observe(self, item: Item) -> None:
-        """Take one item: into the history, to the rules; checks whenever a whole second has passed."""
+        """Take one item: into the history, to the rules; checks whenever a whole second has passed.
+
+        Records of a log whose clock is off are moved to the machine's.
+        """
+        if isinstance(item, TrainRecord):
+            placed_ts = self._log_clock.place(item)
+            if placed_ts != item.ts:
+                item = msgspec.structs.replace(item, ts=placed_ts)
+        elif isinstance(item, Telemetry):
+            self._log_clock.read(item.ts)
         if not (isinstance(item, TrainRecord) and item.backlog):
             self._advance(item)
         self.history.add(item)

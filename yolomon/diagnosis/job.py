@@ -33,7 +33,7 @@ class Member(msgspec.Struct, frozen=True):
 
 
 class Foreign(msgspec.Struct, frozen=True):
-    """A process on a GPU that is none of the job's."""
+    """A process on a GPU that is none of the job's ranks."""
 
     gpu_index: int
     pid: int
@@ -48,6 +48,7 @@ class Job(msgspec.Struct):
     pids: frozenset[int] = frozenset()  # ranks, launchers, loader workers
     gpu_pids: dict[int, tuple[int, ...]] = {}  # the job's own pids on each GPU, by NVML index
     foreign: tuple[Foreign, ...] = ()
+    children: tuple[Foreign, ...] = ()  # of a rank, with a context of their own beside it on its GPU
     world_size: int | None = None
     certain: bool = False  # the ranks' GPUs are known by pid or environment
     processes_visible: bool = False
@@ -118,8 +119,16 @@ def find_job(history: History) -> Job:
     own = _tree({m.pid for m in members if m.pid is not None}, table, children)
     gpu_pids: dict[int, tuple[int, ...]] = {}
     foreign: list[Foreign] = []
+    beside: list[Foreign] = []
+    rank_pids = {m.pid for m in members if m.pid is not None}
     for index, processes in on_gpu.items():
         mine = tuple(p.pid for p in processes if p.pid in own)
+        if rank_pids & set(mine):
+            beside += [
+                Foreign(index, p.pid, p.memory_used_bytes, table.get(p.pid))
+                for p in processes
+                if p.pid in own and p.pid not in rank_pids and _descends(p.pid, rank_pids, table)
+            ]
         if mine:
             gpu_pids[index] = mine
         if members and any(m.pid is not None for m in members):
@@ -133,6 +142,7 @@ def find_job(history: History) -> Job:
         pids=frozenset(own),
         gpu_pids=gpu_pids,
         foreign=tuple(foreign),
+        children=tuple(beside),
         world_size=world_size,
         certain=bool(members) and all(m.how in ("pid", "environment") for m in members),
         processes_visible=visible,
@@ -277,6 +287,18 @@ def _by_memory(
         for rank, index in enumerate(held[:wanted])
     )
     return members, msg("no process is visible on the GPUs: ranks are matched with GPUs by memory in use")
+
+
+def _descends(pid: int, ancestors: set[int], table: dict[int, ProcessSample]) -> bool:
+    """Whether one of `ancestors` started that process, itself or through others."""
+    process = table.get(pid)
+    for _ in range(16):
+        if process is None or process.parent_pid is None:
+            return False
+        if process.parent_pid in ancestors:
+            return True
+        process = table.get(process.parent_pid)
+    return False
 
 
 def _tree(pids: set[int], table: dict[int, ProcessSample], children: dict[int, list[int]]) -> set[int]:

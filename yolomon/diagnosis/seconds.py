@@ -13,6 +13,9 @@ from yolomon.model import GpuSample, Telemetry
 
 ROWS_LIMIT = 600
 SPANS_SECONDS = 160.0  # how far back training is told from the rest, at least
+SPARSE_SECONDS = 1.5  # between two readings: a second holds one at most
+OUTSIDE_SHARE = 0.1  # of a long span that may lie outside of training
+LONG_SECONDS = 3.0
 SETTLE_SECONDS = 1.0  # NVML's utilization and power are means over up to 1 s before the read
 _FIELDS = (
     "utilization_percent",
@@ -82,6 +85,7 @@ class _Gpu:
         self.rows: deque[GpuSecond] = deque(maxlen=ROWS_LIMIT)
         self.open: _Open | None = None
         self.gpm_ts: float | None = None
+        self.read_ts: float | None = None
         self.has_gpm = False
 
 
@@ -90,7 +94,7 @@ class Seconds:
 
     def __init__(self) -> None:
         self._gpus: dict[int, _Gpu] = {}
-        self._means: dict[tuple[int, float, float, float], Means | None] = {}
+        self._means: dict[tuple[int, float, float, float, float], Means | None] = {}
 
     def observe(self, telemetry: Telemetry) -> None:
         """Take one reading."""
@@ -131,6 +135,10 @@ class Seconds:
             row.wide_from = ts if gpu.gpm_ts is None else gpu.gpm_ts
             gpu.gpm_ts = ts
             gpu.has_gpm = gpu.has_gpm or sample.gpm.graphics_active_percent is not None
+        if gpu.read_ts is not None and ts - gpu.read_ts >= SPARSE_SECONDS:
+            gpu.rows.append(_close(row))  # no other reading will come in this second
+            gpu.open = None
+        gpu.read_ts = ts
 
     def rows(self, index: int, start_ts: float, end_ts: float) -> list[GpuSecond]:
         """Closed seconds of that GPU that lie in [start, end], oldest first."""
@@ -159,14 +167,14 @@ class Seconds:
         """The rows of the last `within_seconds` in which all ranks trained; all rows where no step is known.
 
         A row counts when its readings lie inside, the first `SETTLE_SECONDS` of each span left out; with
-        `wide` the span of its GPM values must too.
+        `wide` the span of its GPM values must too, but for a tenth of a long one.
         """
         found = list(self._newest_training(index, phases, now_ts, within_seconds, wide))
         found.reverse()
         return found
 
     def _newest_training(
-        self, index: int, phases: Phases, now_ts: float, within_seconds: float, wide: bool
+        self, index: int, phases: Phases, now_ts: float, within_seconds: float, wide: bool, shift: float = 0.0
     ) -> Iterator[GpuSecond]:
         """The same, newest first, so that who needs few does not pay for all."""
         gpu = self._gpus.get(index)
@@ -175,6 +183,8 @@ class Seconds:
         start = now_ts - within_seconds
         known = phases.known
         spans = phases.training_spans(now_ts - max(SPANS_SECONDS, within_seconds), now_ts) if known else []
+        if shift:
+            spans = [(begin + shift, end + shift) for begin, end in spans]
         needs_wide = wide and gpu.has_gpm
         place = len(spans) - 1
         for row in reversed(gpu.rows):
@@ -192,20 +202,30 @@ class Seconds:
             begin, end = spans[place]
             if row.start_ts < begin + SETTLE_SECONDS or row.end_ts > end:
                 continue
-            if needs_wide and (row.wide_from_ts is None or row.wide_from_ts < begin):
+            if needs_wide and (row.wide_from_ts is None or row.wide_from_ts < begin - _outside(row)):
                 continue
             yield row
 
     def training_means(
-        self, index: int, phases: Phases, now_ts: float, seconds: float, *, within_seconds: float = 150.0
+        self,
+        index: int,
+        phases: Phases,
+        now_ts: float,
+        seconds: float,
+        *,
+        within_seconds: float = 150.0,
+        shift: float = 0.0,
     ) -> Means | None:
-        """Means over the newest `seconds` of training (or what there is of it); None without any row."""
-        key = (index, now_ts, seconds, within_seconds)
+        """Means over the newest `seconds` of training (or what there is of it); None without any row.
+
+        `shift` moves the log's phases by so many seconds, where its clock is known to be off.
+        """
+        key = (index, now_ts, seconds, within_seconds, shift)
         if key in self._means:
             return self._means[key]
         taken: list[GpuSecond] = []
         covered = 0.0
-        for row in self._newest_training(index, phases, now_ts, within_seconds, True):
+        for row in self._newest_training(index, phases, now_ts, within_seconds, True, shift):
             covered += _length(row)
             taken.append(row)
             if covered >= seconds:
@@ -223,6 +243,12 @@ class Seconds:
         if not rows or gpu is None:
             return None
         return _mean(rows, sum(_length(row) for row in rows), gpu.has_gpm)
+
+
+def _outside(row: GpuSecond) -> float:
+    """Seconds of a row's GPM span that may lie outside: of spans of 5 s few lie wholly inside."""
+    span = 0.0 if row.wide_from_ts is None else row.end_ts - row.wide_from_ts
+    return OUTSIDE_SHARE * span if span >= LONG_SECONDS else 0.0
 
 
 def _length(row: GpuSecond) -> float:

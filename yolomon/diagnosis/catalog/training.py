@@ -28,6 +28,28 @@ ENTRIES = (
         ),
     ),
     Entry(
+        code="amp-underflow",
+        severities=("warning",),
+        target="run",
+        signals=("loss",),
+        explained_by=("nan-loss",),
+        title=msg("Mixed precision loses the gradients"),
+        meaning=msg("Steps go on, but the gradient scaler skips them or the gradients are zero."),
+        rule=msg(
+            "The loss scale falls on and on to below one, or the gradient norm is zero or not finite for "
+            "many steps in a row, while it was not before."
+        ),
+        fooled_by=(
+            msg("A few skipped steps at the start and now and then are normal."),
+            msg("A fixed scale that is small by design never fell; accumulation may log zeros between."),
+        ),
+        remedies=(
+            msg("bfloat16 instead of float16 where the GPU has it; else amp=False."),
+            msg("A lower learning rate, gradient clipping, a longer warm-up."),
+            msg("Look for an operation that overflows: a sum over many values, a division by nearly zero."),
+        ),
+    ),
+    Entry(
         code="loss-spike",
         severities=(
             "info",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from yolomon.diagnosis.rules.amp_underflow import AmpUnderflow
 from yolomon.diagnosis.rules.base import Claim, Rule, View
 from yolomon.diagnosis.rules.collective_hang import CollectiveHang
 from yolomon.diagnosis.rules.data_starvation import DataStarvation
 from yolomon.diagnosis.rules.features import Features
-from yolomon.diagnosis.rules.gpu_idle import OtherUsers
+from yolomon.diagnosis.rules.gpu_contention import GpuContention
+from yolomon.diagnosis.rules.gpu_idle import GpuIdle
 from yolomon.diagnosis.rules.hardware import Hardware
 from yolomon.diagnosis.rules.host_limits import HostLimits
 from yolomon.diagnosis.rules.host_memory import HostMemoryGrowth
@@ -18,6 +20,7 @@ from yolomon.diagnosis.rules.loss import Loss
 from yolomon.diagnosis.rules.memory_growth import MemoryGrowth
 from yolomon.diagnosis.rules.nan_loss import NanLoss
 from yolomon.diagnosis.rules.nvml_status import NvmlStatus
+from yolomon.diagnosis.rules.orphan_memory import OrphanMemory
 from yolomon.diagnosis.rules.pcie import Pcie
 from yolomon.diagnosis.rules.plateau import Plateau
 from yolomon.diagnosis.rules.slowdown import Slowdown
@@ -33,11 +36,14 @@ ALL_RULES: tuple[Callable[[], Rule], ...] = (
     CollectiveHang,
     Stall,
     NanLoss,
+    AmpUnderflow,
     LoadImbalance,
     SyncWait,
     DataStarvation,
     MemoryGrowth,
-    OtherUsers,
+    GpuIdle,
+    GpuContention,
+    OrphanMemory,
     Hardware,
     NvmlStatus,
     Throttle,

@@ -28,6 +28,7 @@ POWER_OF_LIMIT = declare(
     "reports draw 14 to 22 %, "
     "healthy GPUs at 95 % utilization never less than 47 %",
 )
+POWER_OF_WORK = 0.65  # of its own while training: more is no waiting
 IDLE = declare("collective-hang.idle-percent", 50.0, "%", "utilization below which a rank does not spin")
 
 
@@ -66,6 +67,8 @@ class CollectiveHang:
         if idle:
             suspect = min(idle, key=lambda i: (means[i].utilization_percent or 0.0, i))
         elif others:
+            if any(_works(view, index, means[index]) for index in others):
+                return []  # a rank that validates or computes: the others wait for it rightly
             suspect, confidence = others[0], "low"
         else:
             suspect, confidence = _last_to_step(view, list(means)), "low"
@@ -170,6 +173,16 @@ def _spins(view: View, index: int, means: Means) -> bool:
     gpu = view.history.gpu(index)
     limit = None if gpu is None else gpu.info.power_limit_watts
     return bool(limit) and means.power_watts <= view.thresholds[POWER_OF_LIMIT] * (limit or 0.0)
+
+
+def _works(view: View, index: int, means: Means) -> bool:
+    """At real work: tensor cores or the power of training."""
+    if means.tensor_active_percent is not None and means.tensor_active_percent > 3:
+        return True
+    own = view.seconds.training_means(index, view.phases, view.now_ts, 20.0, within_seconds=600.0)
+    if means.power_watts is None or own is None or not own.power_watts or own.seconds < 3:
+        return False
+    return means.power_watts > POWER_OF_WORK * own.power_watts
 
 
 def _last_to_step(view: View, indices: list[int]) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from statistics import median
 from typing import ClassVar
 
+from yolomon.diagnosis.log_clock import shift_by_power
 from yolomon.diagnosis.rules.base import Claim, View
 from yolomon.diagnosis.seconds import Means
 from yolomon.diagnosis.thresholds import declare
@@ -39,6 +40,7 @@ MEMORY_SHARE = declare(
 )
 DATA_POINTS = declare("load-imbalance.data-points", 0.2, "share", "data time of one rank above the others'")
 ONSET_SECONDS = 120.0  # an onset is looked for again so often: nine minutes of all GPUs are gone through
+SHIFT_EVERY_SECONDS = 5.0
 WAITS = ("busy_percent", "sm_active_percent", "utilization_percent")
 
 
@@ -56,6 +58,7 @@ class LoadImbalance:
     def __init__(self) -> None:
         self._active: set[str] = set()
         self._clocks: tuple[float, Claim | None] = (float("-inf"), None)  # when looked at, what was seen
+        self._shift = (float("-inf"), 0.0)  # when looked for, seconds that the log's clock is off
         self._onset = (-1, float("-inf"), 0.0)  # of which GPU, when looked for, what was found
 
     def observe(self, item: Item, view: View) -> None:
@@ -66,6 +69,9 @@ class LoadImbalance:
         claims = []
         if len(view.job.gpu_indices) > 1 and (view.phases.known or not view.history.train.ranks):
             claim = self._straggler(view)
+            shift = self._log_shift(view) if claim is not None else 0.0
+            if shift:  # the log's pauses lie where the GPUs work: compared by the machine's clock
+                claim = self._straggler(view, shift)
             if claim is None:
                 self._onset = (-1, float("-inf"), 0.0)
                 if not 0 <= view.now_ts - self._clocks[0] < 5:
@@ -77,13 +83,24 @@ class LoadImbalance:
         self._active = {claim.target for claim in claims}
         return claims
 
-    def _straggler(self, view: View) -> Claim | None:
+    def _log_shift(self, view: View) -> float:
+        """How far the log's clock is off, looked for now and then while something is to be told."""
+        if not 0 <= view.now_ts - self._shift[0] < SHIFT_EVERY_SECONDS:
+            self._shift = (
+                view.now_ts,
+                shift_by_power(view.seconds, view.phases, view.job, view.now_ts)
+                if view.phases.known
+                else 0.0,
+            )
+        return self._shift[1]
+
+    def _straggler(self, view: View, shift: float = 0.0) -> Claim | None:
         means: dict[int, Means] = {}
         for index in view.job.gpu_indices:
             seconds = view.thresholds[SECONDS]
-            found = view.seconds.training_means(index, view.phases, view.now_ts, seconds)
+            found = view.seconds.training_means(index, view.phases, view.now_ts, seconds, shift=shift)
             if found is not None and found.busy_by == "utilization":  # aliased: look longer
-                found = view.seconds.training_means(index, view.phases, view.now_ts, 2 * seconds)
+                found = view.seconds.training_means(index, view.phases, view.now_ts, 2 * seconds, shift=shift)
                 if found is not None and found.seconds < 2 * seconds:
                     return None
             if found is None or found.busy_percent is None or found.seconds < seconds:

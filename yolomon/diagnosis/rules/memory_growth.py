@@ -42,6 +42,9 @@ FRAGMENTED_PEAK = declare(
     "share",
     "of the reserved memory that was ever allocated at once, at most",
 )
+OWN_SHARE = 0.4  # of the device's rise that the job's own processes must show where they are listed
+LISTED_LIMIT = 1024  # an hour of readings each 3.5 s
+LISTED_SPACING_SECONDS = 3.5
 SKIP_BATCHES = 10
 SKIP_BATCHES_DEVICE = 40  # kernels and the allocator find their sizes
 TESTED_A_PASS = 2  # GPUs in turn: a test takes up to a millisecond, and a leak takes minutes
@@ -57,6 +60,7 @@ class _Gpu:
         self.device = MemorySeries(median, least_records=1, least_seconds=0.0)
         self.tested = (0, 0, 0)
         self.growing: tuple[str, Growing] | None = None
+        self.listed: deque[tuple[float, float]] = deque(maxlen=LISTED_LIMIT)  # the job's own, by NVML
         self.row_ts = 0.0
         self.has_torch = False
 
@@ -120,6 +124,7 @@ class MemoryGrowth:
                 continue
             gpu = self._gpus.setdefault(index, _Gpu())
             self._read_device(view, index, gpu)
+            _read_listed(view, history, gpu)
             closed = (gpu.allocated.closed, gpu.reserved.closed, gpu.device.closed)
             if closed != gpu.tested and (place + self._checks) % turns == 0:
                 gpu.tested = closed
@@ -200,7 +205,31 @@ def _grows(view: View, history: GpuHistory, gpu: _Gpu) -> tuple[str, Growing] | 
         straight=0.08,
         least_span_seconds=thresholds[RESERVED_SECONDS] if gpu.has_torch else 10.0,
     )
-    return None if found is None else ("device", found)
+    return None if found is None or not _is_own(gpu, found) else ("device", found)
+
+
+def _read_listed(view: View, history: GpuHistory, gpu: _Gpu) -> None:
+    """What NVML's list of processes says that the job's own hold."""
+    slow, ts = history.slow, history.slow_ts
+    if slow is None or ts is None or not slow.processes:
+        return
+    if gpu.listed and 0 <= ts - gpu.listed[-1][0] < LISTED_SPACING_SECONDS:
+        return
+    own = [p.memory_used_bytes for p in slow.processes if p.pid in view.job.pids]
+    known = [value for value in own if value is not None]
+    if known and len(known) == len(own):
+        gpu.listed.append((ts, float(sum(known))))
+
+
+def _is_own(gpu: _Gpu, found: Growing) -> bool:
+    """Whether the job's own processes grew with the device: another's growth is no leak of this run.
+
+    The list of processes may be late, which only delays this. True where it tells nothing.
+    """
+    if not gpu.listed:
+        return True
+    start = max((value for ts, value in gpu.listed if ts <= found.onset_ts), default=gpu.listed[0][1])
+    return gpu.listed[-1][1] - start >= OWN_SHARE * (found.last_bytes - found.first_bytes)
 
 
 def _say(view: View, gpu: GpuHistory, kind: str, growing: Growing, ends: Eta | None) -> list[Claim]:

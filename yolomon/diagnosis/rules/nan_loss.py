@@ -189,6 +189,7 @@ class NanLoss:
                 },
                 signals=("loss",),
                 explains=(
+                    "amp-underflow",
                     "loss-spike",
                     "loss-divergence",
                     "no-progress",

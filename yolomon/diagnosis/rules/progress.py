@@ -16,12 +16,28 @@ GAPS = declare("stall.gaps", 3.0, "times", "the longest gap of the run so far, l
 TURN_FLOOR = declare("stall.turn-seconds", 120.0, "s", "between epochs (validation, saving), at least")
 TURN_FIRST = declare("stall.first-turn-seconds", 900.0, "s", "the same before any epoch turn was seen")
 TURN_TIMES = declare("stall.turns", 5.0, "times", "the longest epoch turn of the run so far")
+ASLEEP = declare(
+    "stall.asleep-seconds",
+    20.0,
+    "s",
+    "the same within a validation in which nothing works: no GPU of the job and no process of the rank that "
+    "validates, or every GPU spins in a collective",
+)
+ASLEEP_CPU = declare("stall.asleep-cpu-percent", 5.0, "%", "of a core: a process below this does no work")
 START = declare(
     "stall.start-seconds",
     1800.0,
     "s",
     "before the first step: caching 368k images took 16 min 27 s (ultralytics#22307)",
 )
+
+COVERED = 0.6  # of the time looked at that readings must span
+IDLE_MOST = 2.0  # % utilization
+SPIN_LEAST = 90.0
+SPIN_POWER = 0.65  # of its own while training
+TENSOR_MOST = 3.0  # % activity of a GPU that only spins
+TRAINING_SECONDS = 8.0
+RECENT_SECONDS = 120.0
 
 
 class Silence(msgspec.Struct, frozen=True):
@@ -66,7 +82,73 @@ def silence(view: View) -> Silence | None:
     )
     newest = max((r.last_record_ts or last for r in phases.ranks.values()), default=last)
     since = max(last, newest)
+    asleep = thresholds[ASLEEP]
+    if asleep < view.now_ts - since <= limit and nothing_works(view, view.now_ts - asleep):
+        limit = asleep
     return Silence(since, view.now_ts - since, limit, current, typical)
+
+
+def nothing_works(view: View, since_ts: float) -> bool:
+    """Whether a validation stands still: since then no GPU of the job worked, nor the rank that validates.
+
+    A validation works on the GPU, or on the CPU (non-maximum suppression, mAP, plots, loading), in the rank
+    or in a process that it started. Where all GPUs spin, all ranks wait in collectives that do not match
+    (ultralytics#24536). False where the processes or the GPUs cannot be seen, or one waits for a disk.
+    """
+    leader = view.phases.leader
+    if leader is None or leader.current is None or leader.current.phase != "validation":
+        return False
+    loads: dict[int, tuple[float, float, float]] = {}  # least and most utilization, most tensor activity
+    for index in view.job.gpu_indices:
+        rows = view.seconds.rows(index, since_ts, view.now_ts)
+        busy = [row.utilization_percent for row in rows if row.utilization_percent is not None]
+        if (
+            not rows
+            or len(busy) < len(rows)
+            or rows[-1].end_ts - rows[0].start_ts < COVERED * (view.now_ts - since_ts)
+        ):
+            return False
+        tensor = max((row.tensor_active_percent or 0.0 for row in rows), default=0.0)
+        loads[index] = (min(busy), max(busy), tensor)
+    own = view.job.gpu_of(leader.rank)
+    if own not in loads or any(IDLE_MOST < low < SPIN_LEAST for low, _, _ in loads.values()):
+        return False
+    if any(tensor > TENSOR_MOST for _, _, tensor in loads.values()):
+        return False
+    if len(loads) > 1 and all(low >= SPIN_LEAST for low, _, _ in loads.values()):
+        return all(_draws_little(view, index, since_ts) for index in loads)
+    return loads[own][1] <= IDLE_MOST and _sleeps(view, leader.rank, since_ts)
+
+
+def _draws_little(view: View, index: int, since_ts: float) -> bool:
+    """Whether a GPU at 100 % has the power of one that only spins."""
+    means = view.seconds.means(index, since_ts, view.now_ts)
+    own = view.seconds.training_means(index, view.phases, view.now_ts, 20.0, within_seconds=600.0)
+    if means is None or means.power_watts is None or own is None or not own.power_watts:
+        return False
+    return own.seconds >= 3 and means.power_watts <= SPIN_POWER * own.power_watts
+
+
+def _sleeps(view: View, rank: int, since_ts: float) -> bool:
+    """Whether the rank's process and all that it started did nothing since then."""
+    pid = view.job.pid_of(rank)
+    table = view.history.processes.by_pid
+    if pid is None or pid not in table:
+        return False
+    tree, grown = {pid}, True
+    while grown:
+        more = {p for p, known in table.items() if known.sample.parent_pid in tree} - tree
+        tree |= more
+        grown = bool(more)
+    for one in tree:
+        if table[one].sample.status == "disk-sleep":
+            return False
+        cpu = job_cpu_percent(view, one, since_ts)
+        if cpu is None and one == pid:
+            return False
+        if cpu is not None and cpu >= view.thresholds[ASLEEP_CPU]:
+            return False
+    return True
 
 
 def job_cpu_percent(view: View, pid: int, since_ts: float) -> float | None:
@@ -76,3 +158,12 @@ def job_cpu_percent(view: View, pid: int, since_ts: float) -> float | None:
         return None
     values = [p.cpu_percent for p in process.points if p.ts >= since_ts and p.cpu_percent is not None]
     return sum(values) / len(values) if values else None
+
+
+def trains(view: View) -> bool:
+    """Whether a job is seen that makes steps and has for some seconds."""
+    first = min((r.first_batch_ts for r in view.phases.ranks.values() if r.first_batch_ts), default=None)
+    last = view.phases.last_batch_ts()
+    if first is None or last is None or view.phases.current == "ended":
+        return False
+    return view.now_ts - first >= TRAINING_SECONDS and view.now_ts - last < RECENT_SECONDS

@@ -1,0 +1,148 @@
+"""A log's clock against the machine's: by when its records arrive, and by when the GPUs work.
+
+A log may be written on another machine, in a container or a virtual one whose clock is seconds off. Live,
+a record arrives right after it was written, so what its stamp and its arrival differ by is the clocks'
+difference. In a recording that was put in order by its stamps nothing arrives: there the pauses between
+epochs must lie where the GPUs rest.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from yolomon.diagnosis.job import Job
+from yolomon.diagnosis.phases import TRAINING, Phases
+from yolomon.diagnosis.seconds import Seconds
+from yolomon.model import TrainRecord
+
+LATE_SECONDS = 1.5  # a record is read up to a second after it was written
+SAMPLES = 12
+LEAST_SAMPLES = 4
+CHANGE_SECONDS = 0.75  # smaller changes of the difference are noise
+LARGEST_SHIFT_SECONDS = 12.0
+SHIFT_STEP_SECONDS = 0.5
+LEAST_POINTS = 12
+LEAST_PAUSE_SHARE = 0.05  # of the time looked at: without pauses nothing can be aligned
+BETTER_CONTRAST = 0.1  # share of the power between work and rest that another place must explain better
+
+
+class LogClock:
+    """The difference of each log's clock from the machine's, by arrival.
+
+    Between two readings of telemetry, the record with the newest stamp is the one that was read soonest
+    (a log that is written in blocks shows old ones with it). Clocks differ where that record is old at every
+    reading; or where even the oldest one comes from the future.
+    """
+
+    def __init__(self) -> None:
+        self._telemetry_ts: float | None = None
+        self._interval = 1.0
+        self._open: dict[str, tuple[float, float]] = {}  # oldest and newest stamp since the last reading
+        self._lags: dict[str, deque[tuple[float, float]]] = {}  # least and most seconds behind, a reading
+        self._offsets: dict[str, float] = {}
+
+    def read(self, ts: float) -> None:
+        """A reading of telemetry came."""
+        before = self._telemetry_ts
+        if before is not None and ts > before:
+            self._interval = min(ts - before, 15.0)
+            for source, (oldest, newest) in self._open.items():
+                lags = self._lags.setdefault(source, deque(maxlen=SAMPLES))
+                lags.append((before - newest, before - oldest))
+                self._judge(source, lags)
+        self._open.clear()
+        self._telemetry_ts = ts
+
+    def place(self, record: TrainRecord) -> float:
+        """Where the record belongs on the machine's clock."""
+        if record.backlog or record.own_ts is None or record.kind == "features":
+            return record.ts
+        key = f"{record.source}#{record.rank}"
+        if self._telemetry_ts is not None:
+            oldest, newest = self._open.get(key, (record.ts, record.ts))
+            self._open[key] = (min(oldest, record.ts), max(newest, record.ts))
+        return record.ts + self._offsets.get(key, 0.0)
+
+    def _judge(self, source: str, lags: deque[tuple[float, float]]) -> None:
+        if len(lags) < LEAST_SAMPLES:
+            return
+        behind = min(least for least, _ in lags)
+        ahead = max(most for _, most in lags)
+        found = 0.0
+        if behind > LATE_SECONDS:
+            found = behind
+        elif ahead < -(self._interval + LATE_SECONDS):
+            found = ahead
+        known = self._offsets.get(source, 0.0)
+        if (found == 0.0) != (known == 0.0) or abs(found - known) > CHANGE_SECONDS:
+            self._offsets[source] = found
+
+
+def shift_by_power(
+    seconds: Seconds, phases: Phases, job: Job, now_ts: float, within_seconds: float = 150.0
+) -> float:
+    """By how many seconds the log's phases must be moved so that the job's GPUs work where it says so.
+
+    0 where that is best already, where there is no pause to tell by, or where power is not read.
+    """
+    start = now_ts - within_seconds
+    power: dict[int, list[float]] = {}
+    for index in job.gpu_indices:
+        for row in seconds.rows(index, start, now_ts):
+            if row.power_watts is not None:
+                power.setdefault(int(row.start_ts), []).append(row.power_watts)
+    points = [(at + 0.5, sum(watts)) for at, watts in power.items() if len(watts) == len(job.gpu_indices)]
+    spans = _steps_told(phases, start - LARGEST_SHIFT_SECONDS, now_ts)
+    if not spans:
+        return 0.0
+    points = [point for point in points if point[0] >= spans[0][0] - LARGEST_SHIFT_SECONDS]
+    most, least = max((w for _, w in points), default=0.0), min((w for _, w in points), default=0.0)
+    if len(points) < LEAST_POINTS or most - least < 0.2 * most:
+        return 0.0
+    best, best_contrast = 0.0, _contrast(points, spans, 0.0)
+    if best_contrast is None:
+        return 0.0
+    reference = best_contrast
+    count = int(LARGEST_SHIFT_SECONDS / SHIFT_STEP_SECONDS)
+    for number in range(-count, count + 1):
+        shift = number * SHIFT_STEP_SECONDS
+        contrast = _contrast(points, spans, shift)
+        if contrast is not None and contrast > best_contrast:
+            best, best_contrast = shift, contrast
+    return best if best_contrast - reference > BETTER_CONTRAST * (most - least) else 0.0
+
+
+def _steps_told(phases: Phases, start_ts: float, end_ts: float) -> list[tuple[float, float]]:
+    """When the lowest rank's log says that it makes steps, warm-up included."""
+    leader = phases.leader
+    if leader is None:
+        return []
+    return [
+        (
+            interval.start_ts,
+            min(leader.stepped_until(), end_ts) if interval.end_ts is None else interval.end_ts,
+        )
+        for interval in leader.between(start_ts, end_ts)
+        if interval.phase in TRAINING
+    ]
+
+
+def _contrast(
+    points: list[tuple[float, float]], spans: list[tuple[float, float]], shift: float
+) -> float | None:
+    """Mean power where the log says training less that elsewhere, with the log moved by `shift`."""
+    inside = outside = 0.0
+    inside_count = place = 0
+    for ts, watts in points:
+        at = ts - shift
+        while place < len(spans) and spans[place][1] < at:
+            place += 1
+        if place < len(spans) and spans[place][0] <= at:
+            inside += watts
+            inside_count += 1
+        else:
+            outside += watts
+    outside_count = len(points) - inside_count
+    if min(inside_count, outside_count) < LEAST_PAUSE_SHARE * len(points):
+        return None
+    return inside / inside_count - outside / outside_count
