@@ -40,7 +40,6 @@ SHORT: dict[str, Message] = {
     "no-progress": msg("no progress"),
     "slowdown": msg("slower"),
     "amp-underflow": msg("steps are skipped (AMP)"),
-    "amp-underflow": msg("steps are skipped (AMP)"),
     "dead-features": msg("features die"),
     "exploding-features": msg("features explode"),
     "log-silent": msg("log silent"),
