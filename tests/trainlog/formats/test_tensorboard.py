@@ -77,6 +77,20 @@ def test_steps_of_yolo_are_epochs(records: Records) -> None:
     assert (row.epoch, row.roles.map50_95) == (1, 0.5)
 
 
+def test_steps_of_yolov6_are_epochs_from_1(records: Records) -> None:
+    """It has `x/lr0` as YOLOv5 has, which counts from 0."""
+    scalars = (scalar("val/mAP@0.5", 0.4), scalar("val/mAP@0.50:0.95", 0.25), scalar("train/iou_loss", 1.5))
+    (record,) = records(Tensorboard, FIRST + event(*scalars, scalar("x/lr0", 0.01), step=1))
+    assert (record.epoch, record.step) == (1, None)
+    assert record.roles.map50_95 == 0.25
+
+
+def test_epochs_that_are_logged(records: Records) -> None:
+    content = FIRST + event(scalar("train/epoch", 0.5), scalar("train/loss", 2.5), step=10)
+    content += event(scalar("train/epoch", 1.0), scalar("train/loss", 2.0), step=20)
+    assert [(row.epoch, row.step) for row in records(Tensorboard, content)] == [(1, 10), (1, 20)]
+
+
 def test_a_file_of_a_dead_run_holds_nothing(records: Records, format_of: FormatOf) -> None:
     assert format_of("events.out.tfevents.1", FIRST) == "tensorboard"
     assert records(Tensorboard, FIRST) == []

@@ -86,6 +86,16 @@ def test_steps_of_ultralytics_are_epochs(records: Records) -> None:
     assert (row.kind, row.epoch, row.roles.map50_95) == ("epoch", 3, 0.5)
 
 
+def test_epochs_that_are_logged_count_from_0_from_1_or_in_shares(records: Records) -> None:
+    def epochs(name: str, *values: float) -> list[int | None]:
+        rows = [history(**{name: value, "train/loss": 1.5, "_step": 9}) for value in values]
+        return [row.epoch for row in records(WandbFile, log(*rows))]
+
+    assert epochs("epoch", 0, 1) == [1, 2]  # Lightning
+    assert epochs("epoch", 1, 2) == [1, 2]
+    assert epochs("train/epoch", 0.5, 1.0, 1.5, 2.0) == [1, 1, 2, 2]  # Hugging Face's Trainer
+
+
 @pytest.mark.parametrize("chunk", [11, 4096, 100_000])
 def test_records_over_the_end_of_blocks_in_any_chopping(chunk: int) -> None:
     padding = "x" * 20_000

@@ -41,12 +41,13 @@ _WORDS = {"nan": float("nan"), "infinity": float("inf"), "-infinity": float("-in
 
 _PLACES: dict[str, tuple[str, ...]] = {
     # role -> names, best first; compared without case, with _ for blanks and dashes
-    "epoch": ("epoch", "current_epoch", "epoch_idx", "epoch_index", "cur_epoch", "ep", "trainer/epoch"),
+    "epoch": ("epoch", "current_epoch", "epoch_idx", "epoch_index", "cur_epoch", "ep", "trainer/epoch",
+              "train/epoch"),
     "epochs": ("epochs", "max_epochs", "max_epoch", "num_epochs", "total_epochs", "n_epochs",
                "num_train_epochs"),
     "step": ("step", "global_step", "iteration", "iter", "iters", "it", "current_iter", "train_step",
              "global_iter",
-             "step_idx", "n_iter", "trainer/global_step", "_step", "steps"),
+             "step_idx", "n_iter", "trainer/global_step", "train/global_step", "_step", "steps"),
     "batch": ("batch", "batch_idx", "batch_i", "batch_index", "batch_id", "iter_in_epoch", "step_in_epoch"),
     "batches": ("batches", "num_batches", "steps_per_epoch", "iters_per_epoch", "batches_per_epoch",
                 "n_batches",

@@ -8,13 +8,16 @@ from yolomon.model import RecordKind, TrainRecord
 from yolomon.trainlog.roles import Phase, RoleResolver
 from yolomon.trainlog.timestamps import place_in_time
 
+LOGGED_EPOCH = ("epoch", "train/epoch")  # the epoch as a scalar: Lightning, Hugging Face's Trainer
+
 
 def yolo_epoch_base(tags: Mapping[str, float]) -> int | None:
-    """The first epoch's number where steps are epochs: Ultralytics 1, YOLOv5 to v9 0; None for iterations.
+    """The first epoch's number where steps are epochs: Ultralytics and YOLOv6 1, YOLOv5 to v9 0.
 
-    The integrations of Ultralytics (utils/callbacks/tensorboard.py) log at epoch + 1, YOLOv5's at epoch.
+    None for iterations. Ultralytics (utils/callbacks/tensorboard.py) and YOLOv6 (yolov6/utils/events.py) log
+    at epoch + 1, YOLOv5 at epoch.
     """
-    if any(tag in ("metrics/mAP50-95(B)", "lr/pg0", "metrics/accuracy_top1") for tag in tags):
+    if any(tag in ("metrics/mAP50-95(B)", "lr/pg0", "metrics/accuracy_top1", "val/mAP@0.5") for tag in tags):
         return 1
     if any(tag in ("metrics/mAP_0.5", "metrics/mAP_0.5:0.95", "x/lr0", "val/obj_loss") for tag in tags):
         return 0

@@ -15,8 +15,9 @@ from typing import ClassVar, Literal
 
 from yolomon.model import TrainRecord
 from yolomon.trainlog.formats.base import BrokenLine, Head
+from yolomon.trainlog.formats.epoch_count import EpochCount
 from yolomon.trainlog.formats.protobuf import fields, signed
-from yolomon.trainlog.formats.scalar_points import record_of_scalars, yolo_epoch_base
+from yolomon.trainlog.formats.scalar_points import LOGGED_EPOCH, record_of_scalars, yolo_epoch_base
 from yolomon.trainlog.plain_text import shown
 from yolomon.trainlog.roles import RoleResolver
 
@@ -54,7 +55,7 @@ class TensorboardParser:
         self._buffer = bytearray()
         self._broken = False
         self._base: int | None = None  # where steps are epochs: the number of the first
-        self._seen_tags: dict[str, float] = {}
+        self._epochs = EpochCount()
 
     def feed(self, line: bytes, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
         """The records of all events that are complete in the bytes so far."""
@@ -110,11 +111,11 @@ class TensorboardParser:
         if self._base is None:
             self._base = yolo_epoch_base(numbers)
         epoch = None
-        logged = numbers.get("epoch")  # Lightning logs the epoch, from 0, as a scalar
+        told = [numbers[name] for name in LOGGED_EPOCH if name in numbers]
         if self._base is not None and step is not None:
             epoch, step = step + 1 - self._base, None
-        elif logged is not None:
-            epoch = int(logged) + 1
+        elif told:
+            epoch = self._epochs.number(told[0])
         return record_of_scalars(self._source, self._resolver, numbers, step, wall, arrival_ts, epoch)
 
 

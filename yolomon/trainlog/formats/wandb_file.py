@@ -17,8 +17,9 @@ import msgspec
 
 from yolomon.model import TrainRecord
 from yolomon.trainlog.formats.base import BrokenLine, Head
+from yolomon.trainlog.formats.epoch_count import EpochCount
 from yolomon.trainlog.formats.protobuf import fields
-from yolomon.trainlog.formats.scalar_points import record_of_scalars, yolo_epoch_base
+from yolomon.trainlog.formats.scalar_points import LOGGED_EPOCH, record_of_scalars, yolo_epoch_base
 from yolomon.trainlog.plain_text import shown
 from yolomon.trainlog.roles import RoleResolver
 
@@ -40,6 +41,7 @@ class WandbParser:
         self._offset = 0  # of the buffer's start in the file
         self._pieces = bytearray()  # of a record that goes over a block's end
         self._base: int | None = None
+        self._epochs = EpochCount()
 
     def feed(self, line: bytes, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
         """The records of all history that is complete in the bytes so far."""
@@ -99,12 +101,12 @@ class WandbParser:
         if self._base is None:
             self._base = yolo_epoch_base(numbers)
         whole_step = int(step) if step is not None else None
-        logged = numbers.pop("epoch", None)
+        told = [numbers.pop(name) for name in LOGGED_EPOCH if name in numbers]
         epoch = None
         if self._base is not None and whole_step is not None:
             epoch, whole_step = whole_step + 1 - self._base, None
-        elif logged is not None and math.isfinite(logged):
-            epoch = int(logged) + 1
+        elif told:
+            epoch = self._epochs.number(told[0])
         return record_of_scalars(self._source, self._resolver, numbers, whole_step, wall, arrival_ts, epoch)
 
 
