@@ -30,7 +30,7 @@ class DetrParser(JsonParser):
 
     def record(self, body: Body, arrival_ts: float) -> TrainRecord | None:
         """The epoch's record; the list of COCO figures becomes named numbers."""
-        flat = {key: value for key, value in body.items() if not key.endswith("results_json")}
+        flat = {key: value for key, value in body.items() if "results_json" not in key}
         for prefix in _PREFIXES:
             for key, names in _COCO.items():
                 values = body.get(prefix + key)
