@@ -10,6 +10,7 @@ from yolomon.trainlog.formats.base import Format, Head
 from yolomon.trainlog.prefixes import unprefixed_text
 
 LEAST_SCORE = 0.3
+SURE_SCORE = 0.6  # below it, a console is looked at without its prefixes, too
 
 FORMATS: tuple[tuple[str, str], ...] = (
     # (module in this folder, class): one line a format; the best score wins, of equals the first
@@ -39,9 +40,13 @@ FORMATS: tuple[tuple[str, str], ...] = (
     ("detectron2_text", "Detectron2Text"),
     ("hf_console", "HfConsole"),
     ("super_gradients", "SuperGradients"),
+    ("keras_console", "KerasConsole"),
+    ("lightning_console", "LightningConsole"),
+    ("generic_console", "GenericConsole"),
     ("hf_trainer_state", "HfTrainerState"),
     ("tensorboard", "Tensorboard"),
     ("wandb_file", "WandbFile"),
+    ("visualdl", "VisualDl"),
 )
 
 
@@ -64,20 +69,20 @@ def recognise(head: Head) -> Format | None:
 
     A console whose lines all have something in front of them (a rank, a time) is looked at without that.
     """
-    found = _best(head)
-    if found is None:
+    found, score = _best(head)
+    if score < SURE_SCORE:
         bare = unprefixed_text(head.data)
         if bare is not head.data:
-            found = _best(Head(head.name, head.parent, bare))
-            if found is not None and found.reads != "redraws":
-                return None  # only of consoles the prefixes are taken off
-    return found
+            without, its_score = _best(Head(head.name, head.parent, bare))
+            if its_score > score and without is not None and without.reads == "redraws":
+                found, score = without, its_score
+    return found if score >= LEAST_SCORE else None
 
 
-def _best(head: Head) -> Format | None:
+def _best(head: Head) -> tuple[Format | None, float]:
     best, best_score = None, 0.0
     for candidate in formats():
         score = candidate.score(head)
         if score > best_score:
             best, best_score = candidate, score
-    return best if best_score >= LEAST_SCORE else None
+    return best, best_score
