@@ -61,3 +61,12 @@ def test_the_summary_of_older_versions_says_train(records: Records) -> None:
     assert (
         records(SuperGradients, old.encode())[-1].roles == records(SuperGradients, SUMMARY.encode())[-1].roles
     )
+
+
+def test_a_value_cut_by_a_narrow_terminal_is_dropped(records: Records) -> None:
+    bar = (
+        "Train epoch 1:  50%|█| 1/2 [00:01<00:00,  1.00it/s, PPYoloELoss/loss=2.25, PPYoloELoss/loss_cls=1.2"
+    )
+    (batch,) = records(SuperGradients, bar.encode())
+    assert batch.roles.loss == 2.25
+    assert batch.roles.losses == {}

@@ -105,3 +105,12 @@ def test_v9_from_the_middle_of_a_run_is_known_by_its_validation(format_of: Forma
     v9 = v9[v9.index("      Epoch") :]
     assert format_of("slurm.out", v9.encode()) == "yolov5-console"
     assert format_of("slurm.out", v9.replace(" P ", " Box(P ").encode()) == "ultralytics-console"
+
+
+def test_frames_without_carriage_returns_between_them(records: Records) -> None:
+    """As a copy from a browser has them."""
+    frame = "   0/9   12G   0.05   0.03   0   0.0{}   161   640:  {}%|███  | {}/8 [00:04<00:00,  2.00it/s]"
+    glued = "".join(frame.format(n, n * 100 // 8, n) for n in (2, 4, 8))
+    found = records(YoloV5Console, (V7.splitlines(keepends=True)[0] + glued + V7_VALIDATION).encode())
+    assert [r.batch for r in found if r.kind == "batch"] == [2, 4, 8]
+    assert found[-1].roles.loss == 0.08

@@ -22,7 +22,7 @@ from yolomon.model import RecordKind, Roles, TrainRecord
 from yolomon.trainlog.formats.base import BrokenLine, Head
 from yolomon.trainlog.formats.console_lines import is_alarming, message
 from yolomon.trainlog.formats.numbers import number
-from yolomon.trainlog.formats.progress_bar import Frame, frame
+from yolomon.trainlog.formats.progress_bar import Frame, frame, whole_postfix
 from yolomon.trainlog.plain_text import plain
 from yolomon.trainlog.roles import RoleResolver
 
@@ -180,7 +180,7 @@ def _numbers(text: str) -> dict[str, float]:
 def _postfix(postfix: str) -> dict[str, float]:
     """What a bar says behind its rate: `, loss=0.5, lr=0.001]`."""
     found: dict[str, float] = {}
-    for part in postfix.rstrip("] ").split(", ")[1:]:
+    for part in whole_postfix(postfix).rstrip("] ").split(", ")[1:]:
         name, _, cell = part.partition("=") if "=" in part else part.partition(":")
         value = number(cell)
         if value is not None and name.strip() not in ("v_num", ""):

@@ -50,7 +50,7 @@ class LightningConsoleParser(GenericConsoleParser):
             total=int(rich[4]),
             steps_per_second=number(rich[5]) or None,
             elapsed_seconds=None,
-            postfix="[, " + pairs,
+            postfix=f", {pairs}",
         )
         if rich[2] != "-2":  # no limit
             self._epochs = int(rich[2]) + 1

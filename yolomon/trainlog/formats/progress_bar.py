@@ -73,3 +73,10 @@ def whole_words(words: str) -> list[str]:
             break
         complete.append(word)
     return complete
+
+
+def whole_postfix(postfix: str) -> str:
+    """The postfix of tqdm without its last value where the terminal's width cut it: it may be half a number."""
+    if "[" not in postfix or postfix.rstrip().endswith("]"):
+        return postfix
+    return postfix[: max(0, postfix.rfind(", "))]

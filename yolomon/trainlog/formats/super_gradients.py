@@ -20,7 +20,7 @@ from yolomon.model import Roles, RunInfo, TrainRecord
 from yolomon.trainlog.formats.base import BrokenLine, Head
 from yolomon.trainlog.formats.console_lines import is_alarming, message
 from yolomon.trainlog.formats.numbers import number, sane_map
-from yolomon.trainlog.formats.progress_bar import Frame, frame
+from yolomon.trainlog.formats.progress_bar import Frame, frame, whole_postfix
 from yolomon.trainlog.plain_text import plain
 
 _EPOCH_LINE = re.compile(r"Epoch (\d{1,9}) \((\d{1,9})/(\d{1,9})\) *- (.*)$")
@@ -93,7 +93,11 @@ class SuperGradientsParser:
         if drawn.done <= self._done:
             return []
         self._done = drawn.done
-        numbers = {n: v for n, cell in _POSTFIX.findall(drawn.postfix) if (v := number(cell)) is not None}
+        numbers = {
+            n: v
+            for n, cell in _POSTFIX.findall(whole_postfix(drawn.postfix))
+            if (v := number(cell)) is not None
+        }
         memory = numbers.get("gpu_mem")
         loss, losses = _losses(numbers)
         return [

@@ -32,8 +32,10 @@ _MEMORY = re.compile(r"(\d{1,9}(?:\.\d*)?)([GM])$")
 _COMPLETED = re.compile(r"\d+ epochs completed in ")
 _NAMES_BEFORE = 2  # Epoch, GPU_mem
 _NAMES_AFTER = 2  # Instances, Size
+_GLUED = re.compile(r"(?<=[\]s])\s{2,}(?=\d{1,9}/\d{1,9} +\d[\d.]*[GM] |Class +Images )")
 _LATE_ROWS = 3  # validated epochs without their row from which on rows are late, and not lost
 _LATE_LIMIT = 4096
+_FRAME_LENGTH = 160  # characters; a longer line may be several frames
 
 
 class YoloConsole:
@@ -61,6 +63,12 @@ class YoloConsole:
     def feed(self, line: bytes, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
         """The records of one redraw or line; the final redraw of an epoch is kept for its epoch record."""
         text = plain(line)
+        if len(text) > _FRAME_LENGTH and text.count("%") > 1:
+            # A copy of a console without its carriage returns: many frames on one line.
+            return [record for piece in _GLUED.split(text) for record in self._piece(piece, arrival_ts)]
+        return self._piece(text, arrival_ts)
+
+    def _piece(self, text: str, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
         if "%" in text:
             drawn = frame(text)
             if drawn is not None:
