@@ -8,7 +8,9 @@ epochs must lie where the GPUs rest.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import deque
+from itertools import accumulate
 
 from yolomon.diagnosis.job import Job
 from yolomon.diagnosis.phases import TRAINING, Phases
@@ -21,9 +23,15 @@ LEAST_SAMPLES = 4
 CHANGE_SECONDS = 0.75  # smaller changes of the difference are noise
 LARGEST_SHIFT_SECONDS = 12.0
 SHIFT_STEP_SECONDS = 0.5
+NEAR_BEST = 0.05  # of the range of power
+POWER_SECONDS = 1.0  # NVML's power is a mean over the second before (Ampere and later)
 LEAST_POINTS = 12
+LEAST_SPANS = 2  # one pause alone may be anything
 LEAST_PAUSE_SHARE = 0.05  # of the time looked at: without pauses nothing can be aligned
-BETTER_CONTRAST = 0.1  # share of the power between work and rest that another place must explain better
+BETTER_CONTRAST = (
+    0.25  # of the range of power that another place must explain better; steps that wait for data
+)
+# at the start of an epoch, and power that is a mean over a second, make up to a tenth
 
 
 class LogClock:
@@ -87,29 +95,39 @@ def shift_by_power(
     """
     start = now_ts - within_seconds
     power: dict[int, list[float]] = {}
+    times: dict[int, float] = {}
     for index in job.gpu_indices:
         for row in seconds.rows(index, start, now_ts):
             if row.power_watts is not None:
-                power.setdefault(int(row.start_ts), []).append(row.power_watts)
-    points = [(at + 0.5, sum(watts)) for at, watts in power.items() if len(watts) == len(job.gpu_indices)]
+                second = int(row.start_ts)
+                power.setdefault(second, []).append(row.power_watts)
+                times[second] = (row.start_ts + row.end_ts - POWER_SECONDS) / 2
+    points = sorted(
+        (times[at], sum(watts)) for at, watts in power.items() if len(watts) == len(job.gpu_indices)
+    )
     spans = _steps_told(phases, start - LARGEST_SHIFT_SECONDS, now_ts)
-    if not spans:
+    if len(spans) < LEAST_SPANS:
         return 0.0
     points = [point for point in points if point[0] >= spans[0][0] - LARGEST_SHIFT_SECONDS]
     most, least = max((w for _, w in points), default=0.0), min((w for _, w in points), default=0.0)
     if len(points) < LEAST_POINTS or most - least < 0.2 * most:
         return 0.0
-    best, best_contrast = 0.0, _contrast(points, spans, 0.0)
-    if best_contrast is None:
-        return 0.0
-    reference = best_contrast
+    curve = _Power(points)
     count = int(LARGEST_SHIFT_SECONDS / SHIFT_STEP_SECONDS)
-    for number in range(-count, count + 1):
-        shift = number * SHIFT_STEP_SECONDS
-        contrast = _contrast(points, spans, shift)
-        if contrast is not None and contrast > best_contrast:
-            best, best_contrast = shift, contrast
-    return best if best_contrast - reference > BETTER_CONTRAST * (most - least) else 0.0
+    shifts = [number * SHIFT_STEP_SECONDS for number in range(-count, count + 1)]
+    found = [curve.contrast(spans, shift) for shift in shifts]
+    reference, best = found[count], max((c for c in found if c is not None), default=0.0)
+    if reference is None or best - reference <= BETTER_CONTRAST * (most - least):
+        return 0.0
+    # Epochs of one length fit at several places, and each for a second or so: the middle of the nearest one.
+    good = [c is not None and c >= best - NEAR_BEST * (most - least) for c in found]
+    place = min((at for at, fits in enumerate(good) if fits), key=lambda at: abs(shifts[at]))
+    low = high = place
+    while low > 0 and good[low - 1]:
+        low -= 1
+    while high < len(good) - 1 and good[high + 1]:
+        high += 1
+    return (shifts[low] + shifts[high]) / 2
 
 
 def _steps_told(phases: Phases, start_ts: float, end_ts: float) -> list[tuple[float, float]]:
@@ -127,22 +145,22 @@ def _steps_told(phases: Phases, start_ts: float, end_ts: float) -> list[tuple[fl
     ]
 
 
-def _contrast(
-    points: list[tuple[float, float]], spans: list[tuple[float, float]], shift: float
-) -> float | None:
-    """Mean power where the log says training less that elsewhere, with the log moved by `shift`."""
-    inside = outside = 0.0
-    inside_count = place = 0
-    for ts, watts in points:
-        at = ts - shift
-        while place < len(spans) and spans[place][1] < at:
-            place += 1
-        if place < len(spans) and spans[place][0] <= at:
-            inside += watts
-            inside_count += 1
-        else:
-            outside += watts
-    outside_count = len(points) - inside_count
-    if min(inside_count, outside_count) < LEAST_PAUSE_SHARE * len(points):
-        return None
-    return inside / inside_count - outside / outside_count
+class _Power:
+    """Power over time with running sums, so that the mean of any span costs two look-ups."""
+
+    def __init__(self, points: list[tuple[float, float]]) -> None:
+        self._times = [ts for ts, _ in points]
+        self._sums = [0.0, *accumulate(watts for _, watts in points)]
+
+    def contrast(self, spans: list[tuple[float, float]], shift: float) -> float | None:
+        """Mean power where the log says training less that elsewhere, with the log moved by `shift`."""
+        inside, count = 0.0, 0
+        for begin, end in spans:
+            first = bisect_left(self._times, begin + shift)
+            last = bisect_right(self._times, end + shift)
+            inside += self._sums[last] - self._sums[first]
+            count += last - first
+        rest = len(self._times) - count
+        if min(count, rest) < LEAST_PAUSE_SHARE * len(self._times):
+            return None
+        return inside / count - (self._sums[-1] - inside) / rest

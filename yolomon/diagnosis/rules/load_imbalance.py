@@ -40,7 +40,7 @@ MEMORY_SHARE = declare(
 )
 DATA_POINTS = declare("load-imbalance.data-points", 0.2, "share", "data time of one rank above the others'")
 ONSET_SECONDS = 120.0  # an onset is looked for again so often: nine minutes of all GPUs are gone through
-SHIFT_EVERY_SECONDS = 5.0
+SHIFT_EVERY_SECONDS = 10.0
 WAITS = ("busy_percent", "sm_active_percent", "utilization_percent")
 
 

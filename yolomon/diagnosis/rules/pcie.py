@@ -20,7 +20,7 @@ NARROW = declare(
 )
 # NVIDIA DCGM's health check: replays a minute and lane that a healthy link stays below, by generation.
 REPLAYS_PER_LANE_MINUTE = {1: 0.15, 2: 0.3, 3: 0.48, 4: 0.96, 5: 1.92, 6: 3.84}
-_CHECK_EVERY_SECONDS = 11.0  # seldom in the same pass as the other rules that look every few seconds
+_TURNS = 8  # passes until each GPU was looked at: fewer seconds than a claim must hold
 
 
 class Pcie:
@@ -29,8 +29,9 @@ class Pcie:
     codes: ClassVar[tuple[str, ...]] = ("pcie-degraded",)
 
     def __init__(self) -> None:
-        self._checked_ts = 0.0
-        self._claims: list[Claim] = []
+        self._passes = 0
+        self._levels: dict[str, tuple[int, int, int] | None] = {}  # by UUID
+        self._claims: dict[str, Claim | None] = {}
         self._since: dict[str, float] = {}
         self._replay_alarms: dict[str, list[float]] = {}
 
@@ -38,16 +39,16 @@ class Pcie:
         """Nothing to keep; the history holds the link over time."""
 
     def check(self, view: View) -> Iterator[Claim]:
-        """All GPUs, every few seconds."""
-        if not 0 <= view.now_ts - self._checked_ts < _CHECK_EVERY_SECONDS:
-            self._checked_ts = view.now_ts
-            levels = {gpu.info.uuid: self._level(gpu, view) for gpu in view.history.by_index()}
-            self._claims = []
-            for gpu in view.history.by_index():
-                claim = self._link(gpu, levels, view) or self._replays(gpu, view)
-                if claim is not None:
-                    self._claims.append(claim)
-        yield from self._claims
+        """A part of the GPUs in turn, so that no pass pays for all: each comes every few seconds."""
+        self._passes += 1
+        gpus = view.history.by_index()
+        for place, gpu in enumerate(gpus):
+            if (place + self._passes) % _TURNS:
+                continue
+            self._levels[gpu.info.uuid] = self._level(gpu, view)
+            self._claims[gpu.info.uuid] = self._link(gpu, view) or self._replays(gpu, view)
+        if self._passes >= _TURNS:  # all peers were looked at
+            yield from (claim for claim in self._claims.values() if claim is not None)
 
     def _level(self, gpu: GpuHistory, view: View) -> tuple[int, int, int] | None:
         """Typical generation and width under load and how many readings tell; None where nothing does."""
@@ -69,10 +70,8 @@ class Pcie:
         place = min(int(view.thresholds[SHARE] * len(generations)), len(generations) - 1)
         return int(sorted(generations)[place]), int(sorted(widths)[place]), len(generations)
 
-    def _link(
-        self, gpu: GpuHistory, levels: dict[str, tuple[int, int, int] | None], view: View
-    ) -> Claim | None:
-        level = levels[gpu.info.uuid]
+    def _link(self, gpu: GpuHistory, view: View) -> Claim | None:
+        level = self._levels[gpu.info.uuid]
         info = gpu.info
         best_generation, best_width = info.pcie_generation_max, info.pcie_width_max
         if level is None or best_generation is None or best_width is None:
@@ -84,8 +83,11 @@ class Pcie:
             return None
         peers = [
             other
-            for uuid, other in levels.items()
-            if uuid != info.uuid and other is not None and view.history.gpus[uuid].info.name == info.name
+            for uuid, other in self._levels.items()
+            if uuid != info.uuid
+            and other is not None
+            and uuid in view.history.gpus
+            and view.history.gpus[uuid].info.name == info.name
         ]
         alike = bool(peers) and all(other[:2] == (generation, width) for other in peers)
         ratio = (2.0**generation * width) / (2.0**best_generation * best_width)

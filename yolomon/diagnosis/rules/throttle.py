@@ -46,8 +46,9 @@ BRAKE_READINGS = declare(
 POWER_CAP, HW_SLOWDOWN, SW_THERMAL, HW_THERMAL, POWER_BRAKE = 0x4, 0x8, 0x20, 0x40, 0x80
 _SPACING_SECONDS = 0.9
 _LEARN = 30  # busy readings without thermal bits before the warm clock is known
+_WARM_EVERY = 10
 _ROWS = 360
-_CHECK_EVERY_SECONDS = 4.0
+_TURNS = 4  # passes until each GPU was looked at
 
 
 class _Row(msgspec.Struct, frozen=True, gc=False):
@@ -66,11 +67,36 @@ class _Gpu:
         self.busy: deque[_Row] = deque(maxlen=_ROWS)
         self.brakes: deque[float] = deque(maxlen=_ROWS)
         self.warm: deque[float] = deque(maxlen=600)
+        self.warm_seen = 0  # readings since its median was taken
+        self._warm: float | None = None
         self.thermal_since: float | None = None
         self.power_since: float | None = None
 
     def warm_clock(self) -> float | None:
-        return median(self.warm) if len(self.warm) >= _LEARN else None
+        """Its clock at work without heat, MHz; looked at anew every ten readings, as it moves slowly."""
+        if len(self.warm) < _LEARN:
+            return None
+        if self._warm is None or self.warm_seen >= _WARM_EVERY:
+            self._warm, self.warm_seen = median(self.warm), 0
+        return self._warm
+
+
+class _Windows:
+    """The newest busy readings of each GPU, newest first; made when asked for."""
+
+    def __init__(self, gpus: dict[int, _Gpu], start_ts: float) -> None:
+        self._gpus, self._start_ts = gpus, start_ts
+        self._made: dict[int, list[_Row]] = {}
+
+    def __getitem__(self, index: int) -> list[_Row]:
+        rows = self._made.get(index)
+        if rows is None:
+            rows = self._made[index] = []
+            for row in reversed(self._gpus[index].busy):
+                if row.ts < self._start_ts:
+                    break
+                rows.append(row)
+        return rows
 
 
 class Throttle:
@@ -80,8 +106,8 @@ class Throttle:
 
     def __init__(self) -> None:
         self._gpus: dict[int, _Gpu] = {}
-        self._claims: list[Claim] = []
-        self._checked_ts = 0.0
+        self._claims: dict[int, list[Claim]] = {}
+        self._passes = 0
 
     def observe(self, item: Item, view: View) -> None:
         """Keep busy readings."""
@@ -106,40 +132,34 @@ class Throttle:
         gpu.busy.append(_Row(ts, clock, reasons, sample.power_watts, sample.temperature_celsius))
         if not reasons & (HW_SLOWDOWN | SW_THERMAL | HW_THERMAL | POWER_BRAKE):
             gpu.warm.append(clock)
+            gpu.warm_seen += 1
 
     def check(self, view: View) -> Iterator[Claim]:
-        """All GPUs, every few seconds."""
-        if not 0 <= view.now_ts - self._checked_ts < _CHECK_EVERY_SECONDS:
-            self._checked_ts = view.now_ts
-            self._claims = list(self._judge(view))
-        yield from self._claims
-
-    def _judge(self, view: View) -> Iterator[Claim]:
+        """A part of the GPUs in turn, so that no pass pays for all: each comes every few seconds."""
+        self._passes += 1
         start = view.now_ts - view.thresholds[WINDOW]
-        windows: dict[int, list[_Row]] = {}
-        for index, gpu in self._gpus.items():
-            rows: list[_Row] = []
-            for row in reversed(gpu.busy):
-                if row.ts < start:
-                    break
-                rows.append(row)
-            windows[index] = rows
-        for index, gpu in self._gpus.items():
-            history = view.history.gpu(index)
-            if history is None:
+        windows = _Windows(self._gpus, start)
+        for place, (index, gpu) in enumerate(self._gpus.items()):
+            if (place + self._passes) % _TURNS:
                 continue
-            rows = windows[index]
-            thermal = self._thermal(gpu, history, rows, windows, view) if len(rows) >= 10 else None
-            gpu.thermal_since = thermal.onset_ts if thermal is not None else None
-            if thermal is not None:
-                yield thermal
-            power = self._power(gpu, history, rows, view)
-            gpu.power_since = power.onset_ts if power is not None else None
-            if power is not None:
-                yield power
+            history = view.history.gpu(index)
+            self._claims[index] = [] if history is None else list(self._judge(gpu, history, windows, view))
+        for claims in self._claims.values():
+            yield from claims
+
+    def _judge(self, gpu: _Gpu, history: GpuHistory, windows: _Windows, view: View) -> Iterator[Claim]:
+        rows = windows[history.info.index]
+        thermal = self._thermal(gpu, history, rows, windows, view) if len(rows) >= 10 else None
+        gpu.thermal_since = thermal.onset_ts if thermal is not None else None
+        if thermal is not None:
+            yield thermal
+        power = self._power(gpu, history, rows, view)
+        gpu.power_since = power.onset_ts if power is not None else None
+        if power is not None:
+            yield power
 
     def _reference(
-        self, gpu: _Gpu, history: GpuHistory, windows: dict[int, list[_Row]], view: View
+        self, gpu: _Gpu, history: GpuHistory, windows: _Windows, view: View
     ) -> tuple[float, str] | None:
         """What the clock would be without the fault, and where that is known from."""
         warm = gpu.warm_clock()
@@ -165,7 +185,7 @@ class Throttle:
         gpu: _Gpu,
         history: GpuHistory,
         rows: list[_Row],
-        windows: dict[int, list[_Row]],
+        windows: _Windows,
         view: View,
     ) -> Claim | None:
         limits = view.thresholds
