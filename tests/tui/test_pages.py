@@ -189,6 +189,31 @@ async def test_enter_explains_with_the_numbers_of_the_case() -> None:
         assert app.screen.PAGE == "overview"  # type: ignore[attr-defined]
 
 
+async def test_on_a_small_screen_words_are_whole_and_help_is_named() -> None:
+    feed = rich_feed()
+    async with screen(feed, size=(40, 10)) as (app, pilot):
+        for key in PAGE_OF_KEY:
+            await press(app, pilot, key)
+            assert "? help" in footer_of(app), app.screen
+        await press(app, pilot, "3")
+        table = [line for line in lines_of(app) if "rank" in line or "worker" in line]
+        assert table and not any("…" in line for line in table)
+        await press(app, pilot, "5")
+        assert [word in text_of(app) for word in ("dead", "explodes", "NaN or Inf")] == [True] * 3
+        await press(app, pilot, "4")
+        names = next(line for line in lines_of(app) if "cls" in line and "[" not in line)
+        assert "loss" in names and "box" in names  # the curves' names before their values
+
+
+async def test_the_palette_begins_at_the_top() -> None:
+    async with screen(size=(40, 10)) as (app, pilot):
+        await pilot.press("ctrl+p")
+        await pilot.pause(0.3)
+        assert not app.screen.query_one("SearchIcon").display
+        assert app.screen.query_one("CommandList").region.y <= 2
+        assert app.screen.query_one("CommandList").region.height >= 7
+
+
 # ---------------------------------------------------------------- one GPU
 
 

@@ -106,3 +106,4 @@ def test_ticks_are_round_numbers() -> None:
     assert nice_ticks(0.13, 4.6, 5) == [1, 2, 3, 4]
     assert nice_ticks(0, 36, 4) == [0, 10, 20, 30]
     assert nice_ticks(2, 2, 3) == [2]
+    assert nice_ticks(0.22, 4.6, 2) == [2, 4]  # one number alone would say nothing of the scale

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from math import ceil
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -200,22 +201,34 @@ class CurvesPage(BodyPage):
     def _legend(
         self, frame: Frame, group: list[str], curves: dict[str, Curve], inks: dict[str, str], width: int
     ) -> Line:
-        tr = frame.tr
+        """Every curve has its name before any its value, and every value is there before a best one."""
+        for much in (2, 1, 0):
+            pieces = [self._named(frame, name, curves[name], inks[name], much) for name in group]
+            if 1 + sum(width_of(piece) + 2 for piece in pieces) <= width:
+                break
         line: Line = [(" ", "text")]
-        for name in group:
-            curve = curves[name]
-            piece: Line = [(curve_word(frame, name), inks[name])]
-            if len(curve):
-                piece.append((f" {number(curve.last[-1])}", "number"))
-            best = best_of(curve, best_kind(name))
-            if best is not None:
-                piece.append((f" + {tr('best')} {number(best[1])} @ {best[0]:.4g}", "ok"))
-            if curve.non_finite_count:
-                piece.append((f" {tr('{n} NaN', n=curve.non_finite_count)}", "crit"))
-            if width_of(line) + width_of(piece) + 2 > width:
+        for piece in pieces:
+            if width_of(line) + width_of(piece) > width:
                 break
             line += [*piece, ("  ", "text")]
         return line
+
+    def _named(self, frame: Frame, name: str, curve: Curve, ink: str, much: int) -> Line:
+        """A curve's name; with its newest value (1); with its best one too (2)."""
+        tr = frame.tr
+        piece: Line = [(curve_word(frame, name), ink)]
+        if much and len(curve):
+            piece.append((f" {number(curve.last[-1])}", "number"))
+        best = best_of(curve, best_kind(name)) if much > 1 else None
+        if best is not None:
+            at = ceil(best[0] - 1e-9)  # 2.5: half of the third epoch
+            where = (
+                tr("in epoch {n}", n=at) if frame.history.train.epoch is not None else tr("in step {n}", n=at)
+            )
+            piece.append((f" + {tr('best')} {number(best[1])} {where}", "ok"))
+        if curve.non_finite_count:
+            piece.append((f" {tr('{n} NaN', n=curve.non_finite_count)}", "crit"))
+        return piece
 
     # ------------------------------------------------------------ what is shown
 

@@ -166,7 +166,7 @@ def shown_statistics(width: int) -> list[tuple[str, int]]:
         ("std", 0),
         ("sparsity", 80),
         ("absmax", 66),
-        ("dead_channels", 36),
+        ("dead_channels", 44),
         ("nonfinite", 96),
     ]
 

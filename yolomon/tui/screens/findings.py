@@ -16,7 +16,7 @@ from yolomon.tui.view import Frame
 from yolomon.tui.widgets.findings_panel import calm, sign_of
 from yolomon.tui.widgets.onset_graphs import onset_lines
 from yolomon.tui.widgets.text_lines import heading, paragraph
-from yolomon.tui.words import cells_of, clock_time, duration, fit, fit_words, pad, plain, wrap
+from yolomon.tui.words import cells_of, clock_time, duration, fit, pad, plain, wrap
 
 _WEIGHT = {"critical": 0, "warning": 1, "info": 2}
 
@@ -128,6 +128,12 @@ def state_words(frame: Frame, finding: Finding) -> str:
     return tr("silenced, for {time}", time=lasts) if finding.silenced else tr("for {time}", time=lasts)
 
 
+def age_words(frame: Frame, finding: Finding) -> str:
+    """How long it lasts, or lasted, alone."""
+    until = frame.now_ts if finding.cleared_ts is None else finding.cleared_ts
+    return duration(frame.tr, max(0.0, until - finding.onset_ts))
+
+
 def finding_row(frame: Frame, finding: Finding, width: int) -> Line:
     """Sign, since when, where, its name, how it stands."""
     sign, ink = sign_of(frame, finding)
@@ -140,12 +146,12 @@ def finding_row(frame: Frame, finding: Finding, width: int) -> Line:
     if width >= 50:
         line.append((clock_time(finding.onset_ts) + "  ", "dim"))
     line.append((pad(target_words(frame.tr, finding.target), 7), "label" if ink != "dim" else "dim"))
-    state = state_words(frame, finding)
+    state = state_words(frame, finding) if width >= 44 else age_words(frame, finding)
     room = width - width_of(line) - cells_of(state) - 2
     name = fit(short_name(frame.tr, finding), max(6, room), frame.glyphs.ellipsis)
-    if room >= 60:
+    summary = plain(frame.tr(finding.summary))
+    if room >= 24 + cells_of(summary):  # else it is told below
         shown = pad(short_name(frame.tr, finding), 24)
-        summary = fit_words(plain(frame.tr(finding.summary)), room - 24, frame.glyphs.ellipsis)
         line += [(shown, name_ink), (pad(summary, room - 24), "text" if ink != "dim" else "dim")]
     else:
         line.append((pad(name, max(6, room)), name_ink))

@@ -86,7 +86,9 @@ class ProcessesPage(ListPage):
                 f"CUDA_VISIBLE_DEVICES={sample.cuda_visible_devices}" if sample.cuda_visible_devices else "",
                 f"{frame.tr('in')} {sample.cwd}" if sample.cwd else "",
             ]
-            if sample.pss_bytes is None and sample.rss_bytes is not None:
+            if (
+                sample.pss_bytes is None and sample.rss_bytes is not None and width >= 58
+            ):  # as the sign itself
                 words.append(frame.tr("* resident memory: shared pages count in every process"))
             lines += paragraph(f" {frame.glyphs.dot} ".join(w for w in words if w), width, "dim")
         return lines
@@ -124,6 +126,9 @@ _COLUMNS: tuple[tuple[str, int, int], ...] = (
 )  # fmt: skip
 
 
+LEAST_CELLS = 12  # of the command: with less it is told below alone
+
+
 def column_names(frame: Frame, width: int, order: Order) -> Line:
     """The head of the table; the column that orders it is marked."""
     tr = frame.tr
@@ -138,8 +143,12 @@ def column_names(frame: Frame, width: int, order: Order) -> Line:
             text = names[name] + (frame.glyphs.down if ordered else "")
             left = name in ("rank", "status")
             spans.append((text, -length if left else length, "title" if ordered else "label"))
-    used = sum(abs(length) for _, length, _ in spans)
-    return cells(width, *spans, ("  " + tr("command"), -max(0, width - used), "label"))
+    room = width - sum(abs(length) for _, length, _ in spans)
+    return (
+        cells(width, *spans, ("  " + tr("command"), -room, "label"))
+        if room >= LEAST_CELLS
+        else cells(width, *spans)
+    )
 
 
 def role_words(frame: Frame, entry: Entry) -> tuple[str, str]:
@@ -178,12 +187,14 @@ def process_row(frame: Frame, entry: Entry, width: int) -> Line:
         if width >= least:
             left = name in ("rank", "status")
             spans.append((values[name][0], -length if left else length, values[name][1]))
-    used = sum(abs(length) for _, length, _ in spans)
+    room = width - sum(abs(length) for _, length, _ in spans)
+    if room < LEAST_CELLS:
+        return cells(width, *spans)
     branch = ""
     if entry.depth:
         ascii_only = frame.glyphs.style == "ascii"
         corner = ("`-" if entry.last else "|-") if ascii_only else ("└─" if entry.last else "├─")
         branch = "  " * (entry.depth - 1) + corner + " "
     name = entry.name or frame.tr("not visible from here")
-    text = "  " + branch + fit(name, max(0, width - used - 2 - len(branch)), frame.glyphs.ellipsis)
-    return cells(width, *spans, (text, -max(0, width - used), "text" if entry.visible else "dim"))
+    text = "  " + branch + fit(name, max(0, room - 2 - len(branch)), frame.glyphs.ellipsis)
+    return cells(width, *spans, (text, -room, "text" if entry.visible else "dim"))

@@ -332,15 +332,18 @@ def y_bounds(series: Series, settled_x: float) -> tuple[float, float]:
 
 
 def nice_ticks(low: float, high: float, count: int) -> list[float]:
-    """At most about `count` round numbers (1, 2 or 5 times a power of ten) within the bounds."""
+    """About `count` round numbers (1, 2 or 5 times a power of ten) within the bounds, never one alone."""
     span = high - low
     if not span > 0 or count < 1:
         return [low]
     power = 10.0 ** floor(log10(span / count))
-    step = next((power * factor for factor in (1, 2, 5, 10) if span / (power * factor) <= count), power * 10)
-    first = ceil(low / step - 1e-9)
-    last = floor(high / step + 1e-9)
-    return [round(place * step, 12) for place in range(first, last + 1)] or [low]
+    steps = [power * factor for factor in (0.1, 0.2, 0.5, 1, 2, 5, 10)]
+    chosen = next((place for place, step in enumerate(steps) if place > 2 and span / step <= count), 6)
+    for step in reversed(steps[: chosen + 1]):
+        first, last = ceil(low / step - 1e-9), floor(high / step + 1e-9)
+        if last > first:  # one number alone says nothing of the scale
+            return [round(place * step, 12) for place in range(first, last + 1)]
+    return [low]
 
 
 def _inked(row: str, glyphs: Glyphs) -> Line:

@@ -41,11 +41,14 @@ def footer_line(frame: Frame, width: int, own_keys: Sequence[tuple[str, Message]
     line: Line = [(" ", "text")]
     if frame.filter:
         line += [(fit(f" /{plain(frame.filter)} ", max(4, width // 3)), "selected"), ("  ", "text")]
-    for key, about in keys:
-        piece: Line = [(key, "info"), (f" {about}  ", "label")]
-        if width_of(line) + width_of(piece) > width:
-            break
-        line += piece
+    pieces: list[Line] = [[(key, "info"), (f" {about}  ", "label")] for key, about in keys]
+    # Where not all have room the key of the help, which tells all others, is not the one that goes.
+    ways = next((piece for piece, (key, _) in zip(pieces, keys, strict=True) if key == "?"), None)
+    for piece in pieces:
+        kept = 0 if ways is None or piece is ways or ways[0] in line else width_of(ways)
+        if width_of(line) + width_of(piece) - 2 + kept <= width:
+            line += piece
+    line[-1] = (line[-1][0].removesuffix("  "), line[-1][1]) if width_of(line) > width else line[-1]
     cost = ""
     if frame.own_cpu_percent is not None:
         cost = tr("own cost {cpu} % CPU", cpu=f"{frame.own_cpu_percent:.1f}")
