@@ -152,6 +152,21 @@ def test_mmengine_validation_has_the_epoch_in_step() -> None:
     assert records[0].roles.memory_peak_bytes == 2 * 2**20
 
 
+def test_mmengine_validations_are_told_alike_when_a_long_log_is_read_in_columns() -> None:
+    """There the training records between two validations are not read one by one."""
+    train = {"lr": 0.1, "data_time": 0.1, "loss": 1.0, "time": 0.3, "epoch": 1, "iter": 50, "step": 50}
+    validations = [{"coco/bbox_mAP": 0.4, "data_time": 1, "time": 2, "step": step} for step in (1, 2, 90)]
+    _, records = read(train, *validations)
+    assert [(record.epoch, record.step) for record in records[1:]] == [(1, None), (2, None), (90, None)]
+
+
+def test_mmengine_validation_may_have_the_iteration_in_step() -> None:
+    """LoggerHook's log_metric_by_epoch=False."""
+    train = {"lr": 0.1, "data_time": 0.1, "loss": 1.0, "time": 0.3, "epoch": 1, "iter": 50, "step": 50}
+    _, records = read(train, {"coco/bbox_mAP": 0.4, "data_time": 1, "time": 2, "step": 60})
+    assert (records[1].epoch, records[1].step) == (None, 60)
+
+
 def test_mmengine_validation_of_a_run_without_epochs_has_the_iteration_or_0_in_step() -> None:
     train = {"lr": 0.1, "data_time": 0.1, "loss": 1.0, "time": 0.3, "iter": 500, "memory": 2, "step": 500}
     _, records = read(

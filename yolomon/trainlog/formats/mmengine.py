@@ -61,13 +61,16 @@ class MmengineParser(JsonParser):
     def __init__(self, source: str) -> None:
         super().__init__(source)
         self._epoch: int | None = None  # of the newest training record
+        self._iteration = 0  # of the same
         self._counts_iterations = False  # training records have no epoch
+        self._epoch_in_step: bool | None = None  # what the first validation's `step` was
 
     def record(self, body: Body, arrival_ts: float) -> TrainRecord | None:
         """A training interval, or a validation whose `step` is the epoch, or the iteration."""
         if not _is_validation(body):
             record = self.make(body, arrival_ts, kind="batch", phase="train")
             self._epoch = record.epoch if record.epoch is not None else self._epoch
+            self._iteration = record.step or self._iteration
             self._counts_iterations = record.epoch is None and record.step is not None
             return record
         rest = {key: value for key, value in body.items() if key not in _EVALUATION_OVERRIDES}
@@ -75,10 +78,10 @@ class MmengineParser(JsonParser):
         if self._counts_iterations:
             if step:
                 rest["step"] = step
-        elif "epoch" not in rest and step is not None and (self._epoch is None or step <= self._epoch + 1):
-            rest["epoch"] = step
         elif step is not None:
-            rest["step"] = step
+            if self._epoch_in_step is None:
+                self._epoch_in_step = self._epoch is None or step <= self._epoch + 1 or step < self._iteration
+            rest["epoch" if self._epoch_in_step and "epoch" not in rest else "step"] = step
         return self.make(_with_voc_map(rest), arrival_ts, kind="validation", phase="validation")
 
 
