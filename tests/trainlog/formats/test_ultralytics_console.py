@@ -357,3 +357,11 @@ def test_windows_writes_the_settings_with_a_backslash(records: Records) -> None:
     text += "Starting training for 20 epochs...\n"
     start = records(UltralyticsConsole, text.encode())[0]
     assert (start.run.batch_size, start.run.model) == (8, "yolo11n.pt")
+
+
+def test_out_of_memory_while_autobatch_probes_is_no_alarm(records: Records) -> None:
+    oom = "CUDA out of memory. Tried to allocate 20.00 MiB.\n"
+    text = "AutoBatch: Computing optimal batch size for imgsz=640 at 60.0% CUDA memory utilization.\n" + oom
+    text += "AutoBatch: Using batch-size 15 for CUDA:0 12.59G/22.03G (57%)\n"
+    assert not any("Tried" in record.text for record in records(UltralyticsConsole, text.encode()))
+    assert records(UltralyticsConsole, (text + oom).encode())[-1].text.startswith("CUDA out of memory")

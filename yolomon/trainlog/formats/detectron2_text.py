@@ -23,7 +23,9 @@ from yolomon.trainlog.formats.numbers import duration, number, sane_map
 from yolomon.trainlog.plain_text import plain, shown
 
 _ITERATION = re.compile(r"(?:^|\]:?|INFO:)\s+(?:eta: (\S+(?: days?, \S+)?)\s+)?iter: (\d{1,12})\s+(.*)$")
-_PAIR = re.compile(r"(max mem|[A-Za-z_][\w./\-]*): (-?(?:\d[\d.]*(?:e[+-]?\d+)?|nan|inf))(M)?(?=\s|$)")
+_PAIR = re.compile(
+    r"(?<![\w./\-])(max mem|[A-Za-z_][\w./\-]{0,99}): (-?(?:\d[\d.]*(?:e[+-]?\d+)?|nan|inf))(M)?(?=\s|$)"
+)
 _COPYPASTE = re.compile(r"copypaste: (.*)$")
 _MIB = 2**20
 

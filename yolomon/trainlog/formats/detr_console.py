@@ -25,7 +25,9 @@ from yolomon.trainlog.plain_text import plain
 from yolomon.trainlog.roles import RoleResolver
 
 _ITERATION = re.compile(r"Epoch: \[(\d{1,9})\] +\[ *(\d{1,9})/(\d{1,9})\] +(.*)$")
-_PAIR = re.compile(r"(max mem|[A-Za-z_][\w./]*): +(-?(?:\d[\d.]*(?:e[+-]?\d+)?|nan|inf))(?=\s|$)")
+_PAIR = re.compile(
+    r"(?<![\w./])(max mem|[A-Za-z_][\w./]{0,99}): +(-?(?:\d[\d.]*(?:e[+-]?\d+)?|nan|inf))(?=\s|$)"
+)
 _MIB = 2**20
 
 

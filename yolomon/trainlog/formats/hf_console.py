@@ -26,7 +26,7 @@ from yolomon.trainlog.formats.numbers import number, sane_map
 from yolomon.trainlog.formats.progress_bar import frame
 from yolomon.trainlog.plain_text import plain
 
-_PAIR = re.compile(r"'([^']+)': '?(-?(?:[\d.]+(?:e[+-]?\d+)?|nan|inf))'?(?=[,}])")
+_PAIR = re.compile(r"'([^']{1,99})': '?(-?(?:[\d.]+(?:e[+-]?\d+)?|nan|inf))'?(?=[,}])")
 _WORDS = re.compile(r"(Num Epochs|Total train batch size[^=]*) = ([\d,]+)")
 _DICT = re.compile(r"\{'(?:[\w/.\-]+)': [^{}]*\}")
 

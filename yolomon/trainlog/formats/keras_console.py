@@ -30,7 +30,9 @@ _FRAME = re.compile(
     r"\s*(\d{1,9})/(\d{1,9}) +(?:\[[=>.]+\] +-|━+|- (?=\d))"  # a bar of 2, one of 3, or none
 )
 _STEP = re.compile(r"(\d{1,9})(s|ms|us|µs)/(?:step|sample)")
-_PAIR = re.compile(r"([A-Za-z_][\w/.@\-]*): (-?(?:\d[\d.]*(?:e[+-]?\d+)?|nan|inf))(?=\s|$)")
+_PAIR = re.compile(
+    r"(?<![\w/.@\-])([A-Za-z_][\w/.@\-]{0,99}): (-?(?:\d[\d.]*(?:e[+-]?\d+)?|nan|inf))(?=\s|$)"
+)
 _A_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "µs": 1e6}
 
 

@@ -29,7 +29,9 @@ _MARKS = re.compile(
 _RICH = re.compile(
     r"\s*Epoch (\d{1,9})/(\d{1,9}|-2) +[━╸╺ ]+(\d{1,9})/(\d{1,9}) +[\d:]+ +• +[\-\d:]+ +(\d[\d.]*)it/s *(.*)$"
 )
-_RICH_PAIR = re.compile(r"([A-Za-z_][\w/.@\-]*): (-?(?:\d[\d.]*(?:e[+-]?\d+)?|nan|inf))(?=\s|$)")
+_RICH_PAIR = re.compile(
+    r"(?<![\w/.@\-])([A-Za-z_][\w/.@\-]{0,99}): (-?(?:\d[\d.]*(?:e[+-]?\d+)?|nan|inf))(?=\s|$)"
+)
 
 
 class LightningConsoleParser(GenericConsoleParser):

@@ -27,7 +27,7 @@ _STAMP = re.compile(
 _PLACE = re.compile(r"(Epoch|Iter)(?:\((train|val|test)\))? *((?:\[ *\d{1,9}(?: */ *\d{1,9})? *\] *)+)(.*)$")
 _COUNT = re.compile(r"\[ *(\d{1,9})(?: */ *(\d{1,9}))? *\]")
 _ETA = re.compile(r"\beta: ((?:\d+ days?, )?[\d:]+),?")
-_PAIR = re.compile(r"([^\s:,]+): (-?(?:[\d.]+(?:e[+-]?\d+)?|nan|inf))(?=[\s,]|$)")
+_PAIR = re.compile(r"(?<![^\s:,])([^\s:,]{1,99}): (-?(?:[\d.]+(?:e[+-]?\d+)?|nan|inf))(?=[\s,]|$)")
 _MAX_EPOCHS = re.compile(r"\bmax:? *(\d{1,9}) epochs|\b(?:max_epochs|total_epochs) ?= ?(\d{1,9})\b")
 _LOOP = re.compile(r"(?:train_cfg|runner) ?= ?dict\(")  # what counts in the dump of a config
 _MIB = 2**20

@@ -36,7 +36,9 @@ _PLACED = re.compile(  # PaddleX 1 and 2; PaddleClas
 )
 _LIKELY = (b"Epoch: [", b"iter: ", b"epoch: [", b"Epoch=", b"[Epoch ")
 _ETA = re.compile(r"\b(?:eta[:=]|ETA) ?((?:\d+ days?, )?[\d:]+)")
-_PAIR = re.compile(r"'?([A-Za-z_][\w./]*)'?(?:: |=)'?(-?(?:[\d.]+(?:e[+-]?\d+)?|nan|inf))'?(?=s?(?:[\s,]|$))")
+_PAIR = re.compile(
+    r"(?<![\w./])([A-Za-z_][\w./]{0,99})'?(?:: |=)'?(-?(?:[\d.]+(?:e[+-]?\d+)?|nan|inf))'?(?=s?(?:[\s,]|$))"
+)
 _VOC = re.compile(r"mAP\(0\.50?, \w+\) = ([\d.]+)%")
 _PADDLEX = re.compile(r"\[EVAL\] Finished, Epoch=(\d{1,9}).*\bbbox_(m?)map=([\d.]+)")
 _RANK = re.compile(r"workerlog\.(\d{1,5})$")

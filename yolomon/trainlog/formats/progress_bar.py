@@ -76,7 +76,7 @@ def whole_words(words: str) -> list[str]:
 
 
 def whole_postfix(postfix: str) -> str:
-    """The postfix of tqdm without its last value where the terminal's width cut it: it may be half a number."""
+    """The postfix without its last value where the terminal cut it: it may be half a number."""
     if "[" not in postfix or postfix.rstrip().endswith("]"):
         return postfix
     return postfix[: max(0, postfix.rfind(", "))]

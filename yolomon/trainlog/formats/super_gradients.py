@@ -24,9 +24,9 @@ from yolomon.trainlog.formats.progress_bar import Frame, frame, whole_postfix
 from yolomon.trainlog.plain_text import plain
 
 _EPOCH_LINE = re.compile(r"Epoch (\d{1,9}) \((\d{1,9})/(\d{1,9})\) *- (.*)$")
-_CELL = re.compile(r"([\w/@.:\-]+): (-?(?:[\d.]+(?:e[+-]?\d+)?|nan|inf))(?=\s|$)")
+_CELL = re.compile(r"(?<![\w/@.:\-])([\w/@.:\-]{1,99}): (-?(?:[\d.]+(?:e[+-]?\d+)?|nan|inf))(?=\s|$)")
 _BAR_WORDS = re.compile(r"Train epoch (\d{1,9})$")
-_POSTFIX = re.compile(r"([\w/@.\-]+)=(-?(?:[\d.]+(?:e[+-]?\d+)?|nan|inf))")
+_POSTFIX = re.compile(r"(?<![\w/@.\-])([\w/@.\-]{1,99})=(-?(?:[\d.]+(?:e[+-]?\d+)?|nan|inf))")
 _SUMMARY = re.compile(r"SUMMARY OF EPOCH (\d{1,9})")
 _LEAF = re.compile(r"[│ ]*[├└]── ([\w/@.:\-]+) += (-?(?:[\d.]+(?:e[+-]?\d+)?|nan|inf))")
 _SECTION = re.compile(r"[├└]── (Train(?:ing)?|Validation)$")  # "Train" before 3.2

@@ -56,6 +56,7 @@ class YoloConsole:
         self._pending: TrainRecord | None = None  # the last frame of an epoch that no `all` row has ended yet
         self._validated = False  # the pending epoch's validation bar was seen
         self._late: deque[int] = deque(maxlen=_LATE_LIMIT)  # validated epochs whose row is still to come
+        self._probing = False  # AutoBatch is at work
         self._counted: int | None = None  # the newest header's epoch, counted from the start of training
 
     # ------------------------------------------------------------------ the parser's protocol
@@ -86,6 +87,10 @@ class YoloConsole:
         if words[0] == "Epoch" and len(words) > 2 and words[1].lower() == "gpu_mem":
             self._header(words)
             return ()
+        if text.startswith("AutoBatch: "):
+            self._probing = "Using batch-size" not in text
+        elif self._probing and "out of memory" in text:
+            return ()  # AutoBatch tries how much fits
         return self.line(text.strip(), arrival_ts)
 
     def finish(self, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
@@ -120,7 +125,7 @@ class YoloConsole:
         """Training begins, with the settings read so far; a resumed one after so many epochs."""
         self._epoch = self._pending = None
         self._done = -1
-        self._validates_best = self._validated = False
+        self._validates_best = self._validated = self._probing = False
         self._late.clear()
         self._counted = epochs_before
         return TrainRecord(

@@ -26,7 +26,7 @@ from yolomon.trainlog.timestamps import place_in_time
 _STAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(\.\d+)?\s*\| *(\w+) *\| *\S+ - (.*)$")
 _ITERATION = re.compile(r"epoch: (\d{1,9})/(\d{1,9}), iter: (\d{1,9})/(\d{1,9}), (.*)$")
 _ETA = re.compile(r",? *ETA: ((?:\d+ days?, )?[\d:]+)")
-_PAIR = re.compile(r"([\w ]+): (-?[\d.]+(?:e[+-]?\d+)?|nan|-?inf)(s|Mb|Gb)?(?:, |$)")
+_PAIR = re.compile(r"([\w ]{1,60}): (-?[\d.]+(?:e[+-]?\d+)?|nan|-?inf)(s|Mb|Gb)?(?:, |$)")
 _EXPERIMENT = re.compile(r"│ *(\w+) *│ *(.*?) *│")
 _ARGUMENT = re.compile(r"(\w+)=('[^']*'|[^,\s)]+)")
 _VOC = re.compile(r"map_(5095|50): *([\d.]+)$")  # two lines of the VOC evaluator
