@@ -16,10 +16,13 @@ import msgspec
 from yolomon.messages import Translate, UserError, english, msg
 from yolomon.model import Roles, TrainRecord
 from yolomon.trainlog.backlog import BacklogReader, can_read_fast
+from yolomon.trainlog.formats.json_records import JsonParser
 from yolomon.trainlog.log import Log, looks_binary
 from yolomon.trainlog.roles import loss_is_broken
+from yolomon.trainlog.segments import SegmentTracker
 
 FAST_BYTES = 4 << 20  # a longer JSON-lines log is read in columns
+_TAIL_BYTES = 1 << 16  # of such a log are read in order
 _NEWEST = ("loss", "learning_rate", "map50", "map50_95", "images_per_second", "step_seconds")
 
 
@@ -286,7 +289,32 @@ def _inspect_fast(
             found._learn_names(column.newest)
     found.broken_lines = reader.broken_lines
     found.broken_example = reader.broken_example
+    if found.segments:
+        for record in _newest_in_order(path, reader.parser, now):
+            found.segments[-1].last.take(record.roles)
+            found.newest = record
     return found
+
+
+def _newest_in_order(path: str, parser: JsonParser, now: float) -> list[TrainRecord]:
+    """The records at the file's end, of its last segment: columns do not tell which of two kinds is newer."""
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _TAIL_BYTES))
+            lines = file.read().split(b"\n")
+    except OSError:
+        return []  # gone since it was read
+    tracker = SegmentTracker()
+    records: list[TrainRecord] = []
+    for line in lines[size > _TAIL_BYTES :]:
+        for record in parser.feed(line, now):
+            if isinstance(record, TrainRecord):
+                before = tracker.segment
+                if tracker.place(record) != before:
+                    records.clear()
+                records.append(record)
+    return records
 
 
 def _check(path: str) -> None:
