@@ -62,6 +62,12 @@ def test_numbers_as_strings_and_words_for_non_finite_are_numbers() -> None:
     assert set(record.numbers) == {"loss", "grad_norm"}
 
 
+def test_numbers_with_their_units_in_a_string() -> None:
+    _, (record,) = read({"epoch": 1, "loss": 1.5, "mAP50": "45.5%", "gpu_mem": "5.5G", "version": "8.4M1"})
+    assert (record.roles.map50, record.roles.memory_reserved_bytes) == (0.455, 5.5 * 2**30)
+    assert "version" not in record.numbers
+
+
 def test_bare_nan_and_infinity_are_values() -> None:
     _, (record,) = read('{"epoch": 1, "loss": NaN, "lr": Infinity}')
     assert isnan(record.numbers["loss"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from math import floor, isfinite
 from typing import Any, ClassVar
@@ -35,6 +36,8 @@ _CONTAINERS = frozenset(
         "results",
     }
 )
+_WITH_UNIT = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s?(%|[KMGkmg](?=i?[Bb]?\s*$))")
+_UNITS = {"%": 0.01, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30}  # a share, or torch's binary bytes
 _RATES = frozenset({"lr", "learning_rate", "train_lr"})  # one for each group of parameters
 _WORDS = {"nan": float("nan"), "infinity": float("inf"), "-infinity": float("-inf"), "inf": float("inf"),
           "-inf": float("-inf"), "-nan": float("nan")}  # fmt: skip
@@ -259,6 +262,8 @@ def add_other(numbers: dict[str, float], name: str, value: object, depth: int) -
         found = number(value)
         if found is None and ":" in value:
             found = duration_seconds(value)
+        if found is None and (match := _WITH_UNIT.match(value)):
+            found = float(match[1]) * _UNITS[match[2].upper()]
         if found is not None and len(numbers) < NUMBERS_LIMIT:
             numbers[name] = found
     elif isinstance(value, dict) and depth < 4:
