@@ -105,3 +105,26 @@ def test_a_long_log_opens_at_its_newest_records_with_the_right_epoch(tmp_path: P
     assert [record.kind for record in opened.starts] == ["start"]
     blocks = list(fill_curves(opened.reader, newest, 0.0, lambda: False))
     assert sum(block.count for block in blocks if block.name == "loss") == 30_000
+
+
+def test_a_run_that_starts_over_where_a_chunk_begins_is_a_segment(tmp_path: Path) -> None:
+    lines = [batch(1000 + step) for step in range(300)] + [batch(1000 + step) for step in range(600)]
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    at = len("\n".join(lines[:300])) + 1
+    reader = reader_of(path)
+    columns = [column for block in reader.blocks(0.0, at) for column in block.columns]
+    assert [column.segment for column in columns] == [0] * (len(columns) - 2) + [1, 1]
+    assert reader.records == 900
+
+
+def test_chunks_that_go_on_tell_the_same_epochs_and_places(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(batch(step) for step in range(5000)) + "\n")
+    columns = [column for block in reader_of(path).blocks(0.0, 1 << 15) for column in block.columns]
+    done = 0
+    for column in columns:
+        assert column.first_epoch == 1 + done // 1000
+        assert column.x_first == pytest.approx(done / 1000, abs=0.0011)
+        done += column.count
+    assert done == 5000 and columns[-1].x_last == 5.0

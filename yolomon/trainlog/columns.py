@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from yolomon.model import RecordKind, TrainRecord
-from yolomon.trainlog.curves import points
+from yolomon.trainlog.curves import points, progress
 from yolomon.trainlog.formats.json_records import JsonParser, shape_of
 from yolomon.trainlog.json_lines import Body
 from yolomon.trainlog.roles import Plan
@@ -43,15 +43,25 @@ class Row(msgspec.Struct, frozen=True):
     divisor: int | None = None
 
 
+class ColumnEnd(msgspec.Struct, frozen=True):
+    """The last line of a chunk: its counters as written, and what they mean."""
+
+    shape: ColumnShape
+    counters: tuple[float, ...]  # epoch and step, those that there are
+    epoch: int | None
+    x: float | None
+
+
 class ColumnShape:
     """How lines with one set of keys are read in columns.
 
     Attributes:
         key_marks: how many times `":` stands in such a line.
+        colons: how many colons stand in it.
     """
 
     def __init__(
-        self, fields: list[tuple[str, Any]], rows: list[Row], losses: tuple[int, ...], key_marks: int
+        self, fields: list[tuple[str, Any]], rows: list[Row], losses: tuple[int, ...], line: bytes
     ) -> None:
         names = [f"f{number}" for number in range(len(fields))]
         struct = msgspec.defstruct(
@@ -64,7 +74,8 @@ class ColumnShape:
         self._rows = rows
         self._losses = losses
         self._fields = fields
-        self.key_marks = key_marks
+        self.key_marks = line.count(KEY_MARK)
+        self.colons = line.count(b":")
         self.kind: RecordKind = "batch"
         self.epoch_column: int | None = None
         self.step_column: int | None = None
@@ -85,6 +96,27 @@ class ColumnShape:
                 if counter[0] > counter[-1] or counter != sorted(counter):
                     return False
         return True
+
+    def end(self, columns: Sequence[tuple[Any, ...]], row: int, record: TrainRecord) -> ColumnEnd:
+        """The end of a chunk at that row, which reads as `record`."""
+        return ColumnEnd(self, self._counters(columns, row), record.epoch, progress(record))
+
+    def follows(self, columns: Sequence[tuple[Any, ...]], row: int, end: ColumnEnd | None) -> bool:
+        """Whether the row goes on where another chunk of this shape ended: no counter is lower."""
+        if end is None or end.shape is not self or not end.counters:
+            return False
+        return all(now >= then for now, then in zip(self._counters(columns, row), end.counters, strict=True))
+
+    def first_epoch(self, columns: Sequence[tuple[Any, ...]], row: int, end: ColumnEnd) -> int | None:
+        """The row's epoch, in a chunk that ends so."""
+        if end.epoch is None or self.epoch_column is None:
+            return end.epoch
+        return end.epoch - int(end.counters[0] - columns[self.epoch_column][row])
+
+    def _counters(self, columns: Sequence[tuple[Any, ...]], row: int) -> tuple[float, ...]:
+        return tuple(
+            columns[number][row] for number in (self.epoch_column, self.step_column) if number is not None
+        )
 
     def points(self, columns: Sequence[tuple[Any, ...]], first: int, last: int) -> list[Points]:
         """What rows `first` to `last` (exclusive) amount to, a curve each."""
@@ -159,7 +191,7 @@ def column_shape(parser: JsonParser, body: Body, line: bytes) -> ColumnShape | N
     for key in (shape.word, shape.rank):
         if key and isinstance(body[key], (str, int)) and not isinstance(body[key], bool):
             fields.append((key, Literal[body[key]]))
-    made = ColumnShape(fields, rows, losses, line.count(KEY_MARK))
+    made = ColumnShape(fields, rows, losses, line)
     made.kind = record.kind
     made.epoch_column, made.step_column = epoch, step
     return made

@@ -27,7 +27,7 @@ TIMED_FORMATS = frozenset({"yolomon-jsonl"})
 ABSENT_SECONDS = 0.5  # at a file that is not there
 BUSY_RECORDS = 20
 STATUS_SECONDS = 1.0
-FILL_DELAY_SECONDS = 0.7  # the first screen comes before the curves of a long log
+FILL_DELAY_SECONDS = 0.5  # the first screen comes before the curves of a long log
 
 
 class LogSource:
