@@ -7,6 +7,7 @@
     (RayTrainWorker pid=4242) ...                    Ray
     2026-12-01T05:21:45.123456789Z ...               docker logs -t, kubectl logs --timestamps, GitHub Actions
     Dec 01 05:21:45 ..., [2026-12-01 05:21:45] ...   ts, journalctl
+    [05:21:45.123456] ...                            scripts that print the time themselves
 
 A stamp that belongs to the trainer's own line (`2026-12-01 05:21:45,123 - mmdet - INFO`, `... | INFO |`)
 stays. Where ranks share a console, rank 0 tells how the run goes; of the others only what is wrong is kept,
@@ -29,6 +30,7 @@ _PREFIX = re.compile(
     rb"|\(\w{1,60} pid=\d{1,9}[^)\r\n]{0,80}\) ?"
     rb"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)? (?![-|] )"
     rb"|\d{4}/\d\d/\d\d \d\d:\d\d:\d\d \| "
+    rb"|\[\d\d:\d\d:\d\d(?:\.\d{1,9})?\] "
     rb"|\[\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\] "
     rb"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?:[\w.\-]{1,80} [\w.\-/]{1,80}\[\d{1,9}\]: )?"
     rb"|\d\d:\d\d:\d\d(?:\.\d{1,9})? "

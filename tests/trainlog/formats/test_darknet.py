@@ -68,3 +68,9 @@ def test_the_last_map_is_repeated_before_each_iteration(records: Records) -> Non
     text += " mean average precision (mAP@0.50) = 0.375012, or 37.50 % \n" + last.format("37.50")
     found = records(Darknet, text.encode())
     assert [record.roles.map50 for record in found] == [0.125, 0.25, 0.375012]
+
+
+def test_with_several_gpus_a_line_is_of_as_many_iterations(records: Records) -> None:
+    line = " {}: 27.5, 27.5 avg loss, 0.001 rate, 8.0 seconds, {} images, -1.000000 hours left\n"
+    text = "".join(line.format(step, step * 64) for step in (402, 404, 406))
+    assert [record.roles.images for record in records(Darknet, text.encode())] == [64, 64, 128]

@@ -42,3 +42,13 @@ def test_the_engine_stops_at_nan(records: Records) -> None:
     batch, words = records(DetrConsole, (nan + "Loss is nan, stopping training\n").encode())
     assert math.isnan(batch.roles.loss)
     assert words.text == "Loss is nan, stopping training"
+
+
+def test_heirs_write_how_many_epochs_there_are_and_other_losses(
+    records: Records, format_of: FormatOf
+) -> None:
+    line = "    Epoch: [2/50]  [20/80]  eta: 0:01:55  lr: 0.5  edge_loss: 0.25 (0.5)  time: 1.5\n"
+    assert format_of("logs.log", line.encode()) == "detr-console"
+    (record,) = records(DetrConsole, line.encode())
+    assert (record.epoch, record.epochs, record.batch) == (3, 50, 21)
+    assert record.roles.loss == 0.25

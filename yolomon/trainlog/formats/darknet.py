@@ -25,6 +25,7 @@ _ITERATION = re.compile(
 )
 _LAST = re.compile(r"Last accuracy mAP@0\.50? = (-?[\d.]+) ?%")
 _MAP = re.compile(r"mean[ _]average[ _]precision \(mAP@0\.50?\) = (-?[\d.]+|-?nan)")
+_MOST_GPUS = 16
 
 
 class DarknetParser:
@@ -34,6 +35,7 @@ class DarknetParser:
         self._source = source
         self._step: int | None = None
         self._images: int | None = None
+        self._stride = 0  # iterations from one line to the next
         self._percent: float | None = None  # the newest mAP, as `Last accuracy` repeats it
 
     def feed(self, line: bytes, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
@@ -90,13 +92,12 @@ class DarknetParser:
         }
         seconds, hours = numbers.get("seconds"), numbers.get("hours_left")
         batch = images / step if step else None  # every iteration has the same number of images
-        if (
-            self._images is not None
-            and self._step is not None
-            and step == self._step + 1
-            and images > self._images
-        ):
-            batch = float(images - self._images)
+        if self._images is not None and self._step is not None and images > self._images:
+            stride = step - self._step
+            # With several GPUs a line is of as many iterations, line after line.
+            if stride == 1 or (stride == self._stride and 1 < stride <= _MOST_GPUS):
+                batch = float(images - self._images)
+            self._stride = stride
         self._step, self._images = step, images
         return TrainRecord(
             ts=arrival_ts,

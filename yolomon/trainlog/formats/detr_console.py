@@ -4,8 +4,8 @@
       loss_ce: 0.6484 (0.7362)  ...  time: 0.6446  data: 0.0123  max mem: 5123
 
 A value is the median of the last 20 iterations, the one in parentheses the mean of the epoch. Epochs and
-iterations count from 0; `max mem` is torch's `max_memory_allocated` in MiB. Source: facebookresearch/detr,
-util/misc.py.
+iterations count from 0 (some of its heirs add how many epochs there are: `[0/50]`); `max mem` is torch's
+`max_memory_allocated` in MiB. Source: facebookresearch/detr, util/misc.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from yolomon.trainlog.formats.numbers import number
 from yolomon.trainlog.plain_text import plain
 from yolomon.trainlog.roles import RoleResolver
 
-_ITERATION = re.compile(r"Epoch: \[(\d{1,9})\] +\[ *(\d{1,9})/(\d{1,9})\] +(.*)$")
+_ITERATION = re.compile(r"\s*Epoch: \[(\d{1,9})(?:/(\d{1,9}))?\] +\[ *(\d{1,9})/(\d{1,9})\] +(.*)$")
 _PAIR = re.compile(
     r"(?<![\w./])(max mem|[A-Za-z_][\w./]{0,99}): +(-?(?:\d[\d.]*(?:e[+-]?\d+)?|nan|inf))(?=\s|$)"
 )
@@ -39,11 +39,12 @@ class DetrConsoleParser:
         self._coco = CocoSummary()
         self._resolver = RoleResolver()
         self._epoch: int | None = None
+        self._epochs: int | None = None
 
     def feed(self, line: bytes, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
         """The record of one line."""
         text = plain(line)
-        match = _ITERATION.match(text) if text.startswith("Epoch: [") else None
+        match = _ITERATION.match(text) if "Epoch: [" in text else None
         if match is not None:
             return [self._iteration(match, arrival_ts)]
         table = self._coco.feed(text)
@@ -55,6 +56,7 @@ class DetrConsoleParser:
                     kind="validation",
                     source=self._source,
                     epoch=self._epoch,
+                    epochs=self._epochs,
                     numbers=table,
                     roles=roles,
                 )
@@ -69,8 +71,9 @@ class DetrConsoleParser:
 
     def _iteration(self, match: re.Match[str], arrival_ts: float) -> TrainRecord:
         self._epoch = int(match[1]) + 1
-        batch, batches = int(match[2]) + 1, int(match[3])
-        numbers = {n: v for n, cell in _PAIR.findall(match[4]) if (v := number(cell)) is not None}
+        self._epochs = int(match[2]) if match[2] else self._epochs
+        batch, batches = int(match[3]) + 1, int(match[4])
+        numbers = {n: v for n, cell in _PAIR.findall(match[5]) if (v := number(cell)) is not None}
         memory = numbers.pop("max mem", None)
         step_seconds, data_seconds = numbers.pop("time", None), numbers.pop("data", None)
         roles = msgspec.structs.replace(
@@ -85,6 +88,7 @@ class DetrConsoleParser:
             kind="batch",
             source=self._source,
             epoch=self._epoch,
+            epochs=self._epochs,
             step=(self._epoch - 1) * batches + batch,
             batch=batch,
             batches=batches,
@@ -104,7 +108,9 @@ class DetrConsole:
     def score(head: Head) -> float:
         """By an iteration line with a median and a mean."""
         found = re.search(
-            rb"^Epoch: \[\d+\] +\[ *\d+/\d+\] +eta: .*\bloss: \S+ \(\S+\)", head.data, re.MULTILINE
+            rb"^\s*Epoch: \[\d+(?:/\d+)?\] +\[ *\d+/\d+\] +eta: .*loss\w*: \S+ \(\S+\)",
+            head.data,
+            re.MULTILINE,
         )
         return 0.95 if found is not None else 0.0
 
