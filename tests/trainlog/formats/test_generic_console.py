@@ -22,6 +22,7 @@ def test_steps_of_epochs(records: Records, format_of: FormatOf) -> None:
     [
         "[Epoch {}/50] train_loss: 0.5 val_loss: 0.75 mAP@0.5: 0.25 mAP@0.5:0.95: 0.125\n",
         "epoch {} | train loss 0.5 | val loss 0.75 | AP50 = 0.25 | AP50-95 = 0.125\n",
+        "Epoch {} {{'train_loss': 0.5, 'val_loss': 0.75, 'map_50': 0.25, 'map': 0.125}}\n",
         "2026-12-01 05:21:45 INFO Epoch: {} - train_loss=0.5 - val_loss=0.75 - map_50=0.25 - map=0.125\n",
     ],
 )

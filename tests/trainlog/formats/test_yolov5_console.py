@@ -114,3 +114,9 @@ def test_frames_without_carriage_returns_between_them(records: Records) -> None:
     found = records(YoloV5Console, (V7.splitlines(keepends=True)[0] + glued + V7_VALIDATION).encode())
     assert [r.batch for r in found if r.kind == "batch"] == [2, 4, 8]
     assert found[-1].roles.loss == 0.08
+
+
+def test_the_greeting_names_the_trainer(records: Records) -> None:
+    seven = "YOLOR 🚀 3aa2656 torch 1.12.1+cu102 CUDA:0 (Tesla T4)\nStarting training for 3 epochs...\n"
+    assert records(YoloV5Console, seven.encode())[0].run.trainer == "YOLOv7"
+    assert records(YoloV5Console, V6.encode())[0].run.trainer == "YOLOv5"

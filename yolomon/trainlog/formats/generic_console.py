@@ -37,7 +37,7 @@ _STEP = re.compile(
 _VALUE = r"(-?(?:\d[\d.]*(?:e[+-]?\d+)?|nan|inf))(?![\d%/]|,\d|\.\d)"  # 0,5 is a number of another language
 _PAIR = re.compile(
     r"\b([A-Za-z][\w./\-]{0,60}(?: [A-Za-z][\w./\-]{0,60}){0,2}"  # up to three words
-    r"(?:@[\d.]+(?:[:\-][\d.]+)?)?(?:\([\w.]{1,8}\))?) {0,2}[:=] {0,3}" + _VALUE,
+    r"(?:@[\d.]+(?:[:\-][\d.]+)?)?(?:\([\w.]{1,8}\))?)['\"]? {0,2}[:=] {0,3}" + _VALUE,
     re.I,
 )
 _LOSS = re.compile(r"\b((?:[A-Za-z]\w{0,40} ){0,2}\w{0,40}loss) {1,3}" + _VALUE, re.I)  # without a colon

@@ -21,6 +21,7 @@ from yolomon.trainlog.plain_text import plain
 from yolomon.trainlog.settings_files import run_info_of_settings
 
 _GREETING = re.compile(r"^(YOLOv[35]|YOLOR|YOLOv?7|YOLO) +(?:🚀 *)?v?[\w.\-]+ .*torch[- ]", re.MULTILINE)
+_TRAINERS = {"YOLOR": "YOLOv7", "YOLO": "YOLOv9", "YOLO7": "YOLOv7"}  # as they greet
 _OLD_HEADER = re.compile(r"^ *Epoch +gpu_mem +(?:box|GIoU) +obj +cls ", re.MULTILINE)
 _HEADER = re.compile(
     r"^ *Epoch +GPU_mem +box_loss +(?:seg_loss +)?(?:obj_loss|cls_loss +dfl_loss)", re.MULTILINE
@@ -37,9 +38,13 @@ class YoloV5ConsoleParser(YoloConsole):
 
     first_epoch = 0
     gigabyte = 1e9
+    _trainer = "YOLOv5"
 
     def line(self, text: str, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
         """A line of words of YOLOv5, v7 or v9."""
+        if (greeting := _GREETING.match(text)) is not None:
+            self._trainer = _TRAINERS.get(greeting[1], greeting[1])
+            return ()
         if text.startswith(("train: weights=", "Namespace(")):
             settings = {name: value.strip("'\"") for name, value in _ARGUMENT.findall(text)}
             settings.setdefault("batch_size", settings.get("total_batch_size", ""))
@@ -47,7 +52,7 @@ class YoloV5ConsoleParser(YoloConsole):
             return ()
         if (starting := _STARTING.match(text)) is not None:
             self.run = msgspec.structs.replace(
-                self.run, epochs=int(starting[1]), trainer=self.run.trainer or "YOLOv5"
+                self.run, epochs=int(starting[1]), trainer=self.run.trainer or self._trainer
             )
             return [self.start(arrival_ts)]
         if (save := _SAVE.match(text)) is not None:
