@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -22,7 +23,8 @@ def main() -> None:
         cli(prog_name="yolomon")
     except OSError as error:  # stdout on a full disk; the commands answer for the files that they open
         where = "the output" if error.filename is None else repr(error.filename)
-        sys.stderr.write(f"yolomon: {where}: {error.strerror or error}\n")
+        with contextlib.suppress(OSError):  # a terminal that is gone
+            sys.stderr.write(f"yolomon: {where}: {error.strerror or error}\n")
         sys.exit(2)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -150,7 +151,7 @@ def attach(
         interval_seconds=settings.interval_seconds, slow_interval_seconds=settings.slow_interval_seconds
     )
     host = HostSource(settings.interval_seconds, settings.slow_interval_seconds)
-    folder = Path(logs[0]) if len(logs) == 1 and Path(logs[0]).is_dir() else None
+    folder = Path(logs[0]) if len(logs) == 1 and is_folder(logs[0]) else None
     finder = None if logs else LogFinder(Path.cwd())
     if folder is not None:
         finder = LogFinder(folder, only_there=True)
@@ -198,11 +199,16 @@ def demo(speed: float, settings: Settings) -> Session:
     return replay(str(demo_path()), (), speed, settings, demo=True)
 
 
+def is_folder(path: str | Path) -> bool:
+    """Whether it is a folder. What this user may not look at is taken for a file, which says why."""
+    return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises where a folder above may not be entered
+
+
 def files_named(names: Sequence[str]) -> list[Path]:
     """The log files that the user named; a folder stands for the logs of the run in it."""
     files: list[Path] = []
     for name in names:
         path = Path(name)
-        found = logs_in(path) if path.is_dir() else ()
+        found = logs_in(path) if is_folder(path) else ()
         files += [Path(file) for file in found] or [path]
     return list(dict.fromkeys(files))

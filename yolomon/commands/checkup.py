@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 import click
@@ -10,6 +9,7 @@ import msgspec
 
 from yolomon.commands import chosen
 from yolomon.doctor import run_checks, worst
+from yolomon.live import is_folder
 from yolomon.messages import Translate
 from yolomon.trainlog.discover import find_logs
 
@@ -18,7 +18,7 @@ _COLORS = {"PASS": "green", "WARN": "yellow", "FAIL": "red"}
 
 def print_checks(log: str | None, tr: Translate, *, as_json: bool) -> int:
     """Print all checks. Returns the exit status: 1 when one fails, else 0."""
-    if log is not None and os.path.isdir(log) and (found := find_logs(log)):  # noqa: PTH112 - odd bytes
+    if log is not None and is_folder(log) and (found := find_logs(log)):
         chosen.tell(found, tr)
         log = found[0].path
     checks = run_checks(log)

@@ -22,7 +22,7 @@ def files(names: Sequence[str], tr: Translate) -> list[str]:
     """
     found: list[str] = []
     for name in names:
-        if not os.path.isdir(name):  # noqa: PTH112 - the path may hold odd bytes
+        if not live.is_folder(name):
             found.append(name)
             continue
         candidates = find_logs(name)

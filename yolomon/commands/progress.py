@@ -39,15 +39,20 @@ class Progress:
         done = "?" if percent is None else f"{percent:.0f}"
         work = Message(self._what.template, {**self._what.values, **values})
         line = self._tr("{percent} % (Ctrl-C stops it): {work}", percent=done, work=work)
-        sys.stderr.write(f"\r{_fitting(line)}\x1b[K")
-        sys.stderr.flush()
+        self._write(f"\r{_fitting(line)}\x1b[K")
 
     def close(self) -> None:
         """Take the line away."""
         if self._shown:
             self._shown = False
-            sys.stderr.write("\r\x1b[K")
+            self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        try:
+            sys.stderr.write(text)
             sys.stderr.flush()
+        except OSError:  # the terminal is gone and the work is to go on (nohup)
+            self._wanted = False
 
     def __enter__(self) -> Progress:
         return self

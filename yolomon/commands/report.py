@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from yolomon.commands.progress import Progress
 from yolomon.commands.reading import finding_json
 from yolomon.diagnosis.engine import Engine
 from yolomon.diagnosis.run_recording import TimesOfRank, run_engine, where_the_time_goes
+from yolomon.live import is_folder
 from yolomon.messages import Message, Translate, UserError, msg
 from yolomon.model import Finding, Item
 from yolomon.settings import Settings
@@ -81,8 +83,8 @@ def _inputs(
     if what is None:
         return telemetry, paths
     path = Path(what)
-    if path.is_dir():
-        beside = [str(path / name) for name in RECORDING_NAMES if (path / name).is_file()]
+    if is_folder(path):
+        beside = [str(path / name) for name in RECORDING_NAMES if os.path.isfile(path / name)]  # noqa: PTH113
         try:
             found = chosen.files([what], tr)
         except UserError:

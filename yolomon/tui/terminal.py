@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import selectors
 import signal
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from textual.app import App
 
 END_WITHIN_SECONDS = 2.0
+TERMINATE_WITHIN_SECONDS = 4.0
 SIGNALLED = 128  # exit status: this and the signal's number, as shells count
 ESCAPE_SECONDS = 0.1  # how long an Escape may be the beginning of a longer key
 
@@ -67,6 +69,10 @@ class TerminalDriver(LinuxDriver):
         self._end()
 
     def _terminate(self, number: int, _frame: FrameType | None) -> None:
+        """Leave in good order; anyway where the terminal takes nothing more (flow control, a frozen line)."""
+        killer = threading.Timer(TERMINATE_WITHIN_SECONDS, self._leave_by_force, (SIGNALLED + number,))
+        killer.daemon = True
+        killer.start()
         if self._loop_of_app is not None and not self._loop_of_app.is_closed():
             self._loop_of_app.call_soon_threadsafe(self._exit_app, SIGNALLED + number)
 
@@ -81,6 +87,13 @@ class TerminalDriver(LinuxDriver):
         killer.start()
         if self._loop_of_app is not None and not self._loop_of_app.is_closed():
             self._loop_of_app.call_soon_threadsafe(self._exit_app, SIGNALLED + signal.SIGHUP)
+
+    def _leave_by_force(self, status: int) -> None:
+        """The screen's loop waits for a terminal that takes nothing: its keys are set right, and that is it."""
+        if self.attrs_before is not None:
+            with contextlib.suppress(termios.error):
+                termios.tcsetattr(self.fileno, termios.TCSANOW, self.attrs_before)
+        os._exit(status)
 
     def _exit_app(self, status: int) -> None:
         self._app.exit(status)
