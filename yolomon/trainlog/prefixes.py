@@ -36,6 +36,7 @@ _PREFIX = re.compile(
     rb"|\d\d:\d\d:\d\d(?:\.\d{1,9})? "
     rb")(?:(?:\x1b\[[0-9;]*m)+ ?)?"
 )
+_COLOURS = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]")
 _MOST = 3  # a stamp, a rank and a label
 
 
@@ -52,7 +53,9 @@ def unprefixed(line: bytes) -> bytes:
 
 
 def unprefixed_text(data: bytes) -> bytes:
-    """`unprefixed` of each line of a text; the same bytes where no line has a prefix."""
+    """`unprefixed` of each line of a text, and without colours; the same bytes where there is neither."""
+    if b"\x1b" in data:
+        data = _COLOURS.sub(b"", data)
     lines = re.split(rb"\r\n|\n|\r", data)
     if not any(_PREFIX.match(line) for line in lines):
         return data

@@ -74,3 +74,8 @@ def test_with_several_gpus_a_line_is_of_as_many_iterations(records: Records) -> 
     line = " {}: 27.5, 27.5 avg loss, 0.001 rate, 8.0 seconds, {} images, -1.000000 hours left\n"
     text = "".join(line.format(step, step * 64) for step in (402, 404, 406))
     assert [record.roles.images for record in records(Darknet, text.encode())] == [64, 64, 128]
+
+
+def test_colours_around_a_line_do_not_hide_it(format_of: FormatOf) -> None:
+    line = "\x1b[32m 1400: 6.25, 7.5 avg loss, 0.001 rate, 3.2 seconds, 89600 images\x1b[0m\n"
+    assert format_of("train.log", line.encode()) == "darknet"

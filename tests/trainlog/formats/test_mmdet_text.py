@@ -101,3 +101,10 @@ def test_the_loop_in_the_dump_of_the_config_says_how_many_epochs(records: Record
 def test_the_epoch_may_come_with_their_number(records: Records) -> None:
     record = records(MmdetText, MMCV.replace("Epoch [1]", "Epoch [1/20]").encode())[0]
     assert (record.epoch, record.epochs) == (1, 20)
+
+
+def test_an_indented_copy_is_read_too(records: Records) -> None:
+    text = "".join(f"    {line}\n" for line in MMCV.splitlines())
+    assert [r.numbers for r in records(MmdetText, text.encode())] == [
+        r.numbers for r in records(MmdetText, MMCV.encode())
+    ]

@@ -70,3 +70,12 @@ def test_a_value_cut_by_a_narrow_terminal_is_dropped(records: Records) -> None:
     (batch,) = records(SuperGradients, bar.encode())
     assert batch.roles.loss == 2.25
     assert batch.roles.losses == {}
+
+
+def test_a_warning_within_the_summary_does_not_end_it(records: Records) -> None:
+    lines = SUMMARY.splitlines(keepends=True)
+    noisy = "UserWarning: something is deprecated\n".join(lines)
+    assert (
+        records(SuperGradients, noisy.encode())[-1].numbers
+        == records(SuperGradients, SUMMARY.encode())[-1].numbers
+    )

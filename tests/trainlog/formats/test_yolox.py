@@ -113,3 +113,10 @@ def test_real_file_without_a_single_iteration(
 def test_the_voc_evaluator_has_two_lines(records: Records) -> None:
     (record,) = records(Yolox, b"Mean AP = 0.5\nmap_5095: 0.25\nmap_50: 0.5\n")
     assert (record.kind, record.roles.map50, record.roles.map50_95) == ("validation", 0.5, 0.25)
+
+
+def test_blanks_around_a_line_do_not_matter(records: Records) -> None:
+    (batch,) = (r for r in records(Yolox, ITERATION.encode()) if r.kind == "batch")
+    spaced = "".join(f"    {line}   \n" for line in ITERATION.splitlines())
+    (again,) = (r for r in records(Yolox, spaced.encode()) if r.kind == "batch")
+    assert again.numbers == batch.numbers

@@ -25,7 +25,7 @@ from yolomon.trainlog.formats.numbers import number
 from yolomon.trainlog.plain_text import plain
 from yolomon.trainlog.roles import RoleResolver
 
-_EPOCH = re.compile(r"Epoch (\d{1,9})/(\d{1,9})\s*$")
+_EPOCH = re.compile(r"\s*Epoch (\d{1,9})/(\d{1,9})\s*$")
 _FRAME = re.compile(
     r"\s*(\d{1,9})/(\d{1,9}) +(?:\[[=>.]+\] +-|━+|- (?=\d))"  # a bar of 2, one of 3, or none
 )
@@ -50,7 +50,7 @@ class KerasConsoleParser:
     def feed(self, line: bytes, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
         """The records of one redraw or line."""
         text = plain(line)
-        if text.startswith("Epoch ") and (epoch := _EPOCH.match(text)) is not None:
+        if "Epoch " in text and (epoch := _EPOCH.match(text)) is not None:
             ended = self._end_epoch()
             self._epoch, self._epochs, self._done = int(epoch[1]), int(epoch[2]), 0
             begun = TrainRecord(

@@ -22,7 +22,7 @@ from yolomon.trainlog.plain_text import plain, shown
 from yolomon.trainlog.timestamps import place_in_time
 
 _STAMP = re.compile(
-    r"(?:(\d{4})[-/])?(\d\d)[-/](\d\d) (\d\d):(\d\d):(\d\d)(?:,\d+)? - (?:(\w+) - )?([A-Z]+) - (.*)$"
+    r"\s*(?:(\d{4})[-/])?(\d\d)[-/](\d\d) (\d\d):(\d\d):(\d\d)(?:,\d+)? - (?:(\w+) - )?([A-Z]+) - (.*)$"
 )
 _PLACE = re.compile(r"(Epoch|Iter)(?:\((train|val|test)\))? *((?:\[ *\d{1,9}(?: */ *\d{1,9})? *\] *)+)(.*)$")
 _COUNT = re.compile(r"\[ *(\d{1,9})(?: */ *(\d{1,9}))? *\]")

@@ -31,6 +31,7 @@ _SUMMARY = re.compile(r"SUMMARY OF EPOCH (\d{1,9})")
 _LEAF = re.compile(r"[│ ]*[├└]── ([\w/@.:\-]+) += (-?(?:[\d.]+(?:e[+-]?\d+)?|nan|inf))")
 _SECTION = re.compile(r"[├└]── (Train(?:ing)?|Validation)$")  # "Train" before 3.2
 _STARTED = re.compile(r"Started training for (\d{1,9}) epochs \((\d{1,9})/\d{1,9}\)")
+_NEXT = re.compile(r"Train epoch \d|SUMMARY OF EPOCH|Epoch \d+ \(")  # a summary without its closing line
 _BEST = re.compile(r"Best until now|Epoch N-1")
 
 
@@ -47,7 +48,7 @@ class SuperGradientsParser:
 
     def feed(self, line: bytes, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
         """The records of one line or redraw."""
-        text = plain(line)
+        text = plain(line).rstrip()
         records: list[TrainRecord | BrokenLine] = []
         if self._summary is not None:
             if _BEST.search(text) is not None:
@@ -60,7 +61,8 @@ class SuperGradientsParser:
             if (section := _SECTION.search(text)) is not None:
                 self._section = "Valid" if section[1] == "Validation" else "Train"
                 return ()
-            records += self.finish(arrival_ts)
+            if text.startswith("=") or _NEXT.search(text) is not None:
+                records += self.finish(arrival_ts)
         drawn = frame(text)
         bar = _BAR_WORDS.search(drawn.words.strip()) if drawn is not None else None
         if drawn is not None and bar is not None:
@@ -81,7 +83,7 @@ class SuperGradientsParser:
         return records
 
     def finish(self, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
-        """The summary that is being read: its end is the first line that is not of it."""
+        """The summary that is being read: warnings may lie between its lines; a line of `=` ends it."""
         summary, self._summary = self._summary, None
         if not summary or self._epoch is None:
             return []

@@ -20,7 +20,7 @@ from yolomon.trainlog.formats.yolo_console import YoloConsole
 from yolomon.trainlog.plain_text import plain
 from yolomon.trainlog.settings_files import run_info_of_settings
 
-_GREETING = re.compile(r"^(YOLOv[35]|YOLOR|YOLOv?7|YOLO) +(?:🚀 *)?v?[\w.\-]+ .*torch[- ]", re.MULTILINE)
+_GREETING = re.compile(r"^ *(YOLOv[35]|YOLOR|YOLOv?7|YOLO) +(?:🚀 *)?v?[\w.\-]+ .*torch[- ]", re.MULTILINE)
 _TRAINERS = {"YOLOR": "YOLOv7", "YOLO": "YOLOv9", "YOLO7": "YOLOv7"}  # as they greet
 _OLD_HEADER = re.compile(r"^ *Epoch +gpu_mem +(?:box|GIoU) +obj +cls ", re.MULTILINE)
 _HEADER = re.compile(

@@ -59,10 +59,10 @@ class YoloV6ConsoleParser:
         if (settings := _SETTINGS.search(text)) is not None:
             cells = {name: value.strip("'") for name, value in _ARGUMENT.findall(settings[1])}
             self._run = msgspec.structs.replace(run_info_of_settings(cells), trainer="YOLOv6")
-        elif text.startswith("Training start"):
+        elif text.lstrip().startswith("Training start"):
             self._epoch, self._done = None, -1
             return [self._record(arrival_ts, "start", run=self._run)]
-        elif _COMPLETED.match(text):
+        elif _COMPLETED.match(text.lstrip()):
             return [*self._end_epoch(arrival_ts), self._record(arrival_ts, "end", text=shown(text))]
         elif is_alarming(text):
             return [message(self._source, arrival_ts, text, self._epoch)]

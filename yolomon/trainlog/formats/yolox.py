@@ -23,7 +23,7 @@ from yolomon.trainlog.formats.numbers import duration, number, sane_map
 from yolomon.trainlog.plain_text import plain, shown
 from yolomon.trainlog.timestamps import place_in_time
 
-_STAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(\.\d+)?\s*\| *(\w+) *\| *\S+ - (.*)$")
+_STAMP = re.compile(r"\s*(\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(\.\d+)?\s*\| *(\w+) *\| *\S+ - (.*)$")
 _ITERATION = re.compile(r"epoch: (\d{1,9})/(\d{1,9}), iter: (\d{1,9})/(\d{1,9}), (.*)$")
 _ETA = re.compile(r",? *ETA: ((?:\d+ days?, )?[\d:]+)")
 _PAIR = re.compile(r"([\w ]{1,60}): (-?[\d.]+(?:e[+-]?\d+)?|nan|-?inf)(s|Mb|Gb)?(?:, |$)")
@@ -86,7 +86,7 @@ class YoloxParser:
             return self._start(arrival_ts)
         if is_alarming(text):
             return [message(self._source, arrival_ts, text, self._epoch)]
-        if text.startswith("map_50") and (voc := _VOC.match(text.rstrip())) is not None:
+        if "map_50" in text and (voc := _VOC.match(text.strip())) is not None:
             return self._voc_map(voc, arrival_ts)
         return self._summary(text, arrival_ts)
 
@@ -112,7 +112,7 @@ class YoloxParser:
         if match is None:
             return [BrokenLine(shown(words, 120), "iteration line without epoch and iter")]
         self._epoch, self._epochs, batch, batches = (int(match[i]) for i in range(1, 5))
-        rest = match[5]
+        rest = match[5].rstrip()
         eta = _ETA.search(rest)
         pairs = {
             name.strip(): (number(value), unit) for name, value, unit in _PAIR.findall(_ETA.sub("", rest))
