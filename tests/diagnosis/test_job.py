@@ -133,3 +133,20 @@ def test_with_mixed_models_the_order_must_be_known() -> None:
 
 def test_nothing_at_all() -> None:
     assert find_job(History()).members == ()
+
+
+def test_without_a_process_table_as_many_processes_as_ranks_are_missing_are_the_ranks() -> None:
+    job = find_job(machine({0: [10], 1: [11], 2: [12]}, None, logged={0: 10}, world_size=3))
+    assert {m.rank: (m.gpu_index, m.pid) for m in job.members} == {0: (0, 10), 1: (1, 11), 2: (2, 12)}
+
+
+def test_one_process_too_many_may_be_somebody_elses() -> None:
+    job = find_job(machine({0: [10], 1: [11], 2: [12], 3: [13]}, None, logged={0: 10}, world_size=3))
+    assert [m.pid for m in job.members] == [10]
+
+
+def test_a_child_of_a_rank_with_a_context_of_its_own() -> None:
+    table = [process(10), process(20, 10), process(30, 20), process(40)]
+    job = find_job(machine({0: [10, 30, 40]}, table, logged={0: 10}))
+    assert [other.pid for other in job.children] == [30]
+    assert [other.pid for other in job.foreign] == [40]

@@ -73,6 +73,7 @@ def lookalikes(traces: Path) -> Iterator[Labelled]:
     yield from _log(x, ddp)
     yield from _starts(x)
     yield from _sizes(x, ddp, multi)
+    yield from _sparse_and_off(ddp)
 
 
 def _pauses(x: Labelled, ddp: Labelled) -> Iterator[Labelled]:
@@ -361,6 +362,17 @@ def _ended(x: Labelled) -> Labelled:
         shift = at - empty[0].ts + 0.2 + turn * (empty[-1].ts - empty[0].ts + 0.2)
         items += [replaced(i, ts=i.ts + shift) for i in empty]
     return msgspec.structs.replace(x, items=items)
+
+
+def _sparse_and_off(ddp: Labelled) -> Iterator[Labelled]:
+    """Several weaknesses at once: a log's clock that is off, readings lost, no process seen."""
+    for seconds, seed, spacing in ((-8.0, 1, 0.5), (3.0, 2, 0.5), (4.0, 1, 1.0), (4.0, 2, 1.0)):
+        run = without(without(edits.with_ranks(ddp, 6), "ranks"), "processes")
+        run = edits.with_gaps(sampled(run, spacing), 0.3, seed)
+        yield named(
+            edits.with_log_clock_off(run, seconds),
+            f"6 GPUs read every {spacing:g} s, a third lost, clock {seconds:+g} s off",
+        )
 
 
 def _sizes(x: Labelled, ddp: Labelled, multi: Labelled) -> Iterator[Labelled]:

@@ -32,6 +32,11 @@ def _hangs(real: Recordings) -> Iterator[Labelled]:
         many = edits.with_ranks(hang, ranks, copied=0)
         yield named(many, f"hang on {ranks} GPUs", *hang.truths)
         yield named(without(many, "ranks"), f"hang on {ranks} GPUs, rank 0 logs", *hang.truths)
+        yield named(
+            without(many, "ranks", "host"),
+            f"hang on {ranks} GPUs, rank 0 logs, no process table",
+            *hang.truths,
+        )
     for spacing, more in ((0.5, 0.0), (2.0, 5.0), (5.0, 10.0)):
         truths = [Truth(t.code, t.target, t.onset_ts, t.deadline_seconds + more) for t in hang.truths]
         yield named(sampled(hang, spacing), f"hang read every {spacing:g} s", *truths)

@@ -212,6 +212,8 @@ def _missing_ranks(
             candidates |= {p for p in children.get(process.parent_pid, ()) if p in gpus_of}
     candidates |= {p for p in gpus_of if p in table and table[p].master_port in ports and ports}
     candidates -= known
+    if not candidates and world_size is not None and not known & table.keys():
+        candidates = _as_many_as_missing(known, world_size, gpus_of)
     found: dict[int, int] = {}
     free = (r for r in range(len(known) + len(candidates) + max(roots, default=0) + 1) if r not in roots)
     by_gpu = sorted(candidates, key=lambda p: (min(index for _, index in gpus_of[p]), p))
@@ -222,6 +224,24 @@ def _missing_ranks(
         if rank is not None and (world_size is None or len(known) + len(found) < max(world_size, 1)):
             found[rank] = pid
     return found
+
+
+def _as_many_as_missing(
+    known: set[int], world_size: int, gpus_of: dict[int, list[tuple[int, int]]]
+) -> set[int]:
+    """Where no process table is read: the other pids on GPUs, if they are just as many as the missing ranks.
+
+    Each must be alone on one GPU; with one more or one less somebody else may be among them.
+    """
+    others = {
+        pid
+        for pid, held in gpus_of.items()
+        if pid not in known and max(memory for memory, _ in held) >= CONTEXT_BYTES
+    }
+    where = {index for pid in others for _, index in gpus_of[pid]}
+    taken = {index for pid in known for _, index in gpus_of.get(pid, ())}
+    alone = all(len(gpus_of[pid]) == 1 for pid in others) and len(where) == len(others)
+    return others if alone and not where & taken and len(others) == world_size - len(known) else set()
 
 
 def _without_log_pids(

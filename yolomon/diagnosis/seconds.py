@@ -162,14 +162,21 @@ class Seconds:
         return list(islice(gpu.rows, max(len(gpu.rows) - count, 0), None))
 
     def training_rows(
-        self, index: int, phases: Phases, now_ts: float, within_seconds: float, *, wide: bool = True
+        self,
+        index: int,
+        phases: Phases,
+        now_ts: float,
+        within_seconds: float,
+        *,
+        wide: bool = True,
+        shift: float = 0.0,
     ) -> list[GpuSecond]:
         """The rows of the last `within_seconds` in which all ranks trained; all rows where no step is known.
 
         A row counts when its readings lie inside, the first `SETTLE_SECONDS` of each span left out; with
         `wide` the span of its GPM values must too, but for a tenth of a long one.
         """
-        found = list(self._newest_training(index, phases, now_ts, within_seconds, wide))
+        found = list(self._newest_training(index, phases, now_ts, within_seconds, wide, shift))
         found.reverse()
         return found
 

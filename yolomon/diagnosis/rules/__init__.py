@@ -17,16 +17,18 @@ from yolomon.diagnosis.rules.host_memory import HostMemoryGrowth
 from yolomon.diagnosis.rules.load_imbalance import LoadImbalance
 from yolomon.diagnosis.rules.log_silent import LogSilent
 from yolomon.diagnosis.rules.loss import Loss
-from yolomon.diagnosis.rules.memory_growth import MemoryGrowth
 from yolomon.diagnosis.rules.nan_loss import NanLoss
 from yolomon.diagnosis.rules.nvml_status import NvmlStatus
 from yolomon.diagnosis.rules.orphan_memory import OrphanMemory
 from yolomon.diagnosis.rules.pcie import Pcie
 from yolomon.diagnosis.rules.plateau import Plateau
 from yolomon.diagnosis.rules.slowdown import Slowdown
-from yolomon.diagnosis.rules.stall import Stall, TrainerGone
+from yolomon.diagnosis.rules.stall import Stall
 from yolomon.diagnosis.rules.sync_wait import SyncWait
 from yolomon.diagnosis.rules.throttle import Throttle
+from yolomon.diagnosis.rules.trainer_gone import TrainerGone
+from yolomon.diagnosis.rules.vram_fragmentation import VramFragmentation
+from yolomon.diagnosis.rules.vram_growth import VramGrowth
 
 __all__ = ["ALL_RULES", "Claim", "Rule", "View", "all_rules"]
 
@@ -40,7 +42,8 @@ ALL_RULES: tuple[Callable[[], Rule], ...] = (
     LoadImbalance,
     SyncWait,
     DataStarvation,
-    MemoryGrowth,
+    VramGrowth,
+    VramFragmentation,
     GpuIdle,
     GpuContention,
     OrphanMemory,

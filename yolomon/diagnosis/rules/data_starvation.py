@@ -1,22 +1,20 @@
-"""data-starvation: the GPU waits for input. bursty-load and gpu-underused: little work, of other kinds."""
+"""data-starvation: the GPU waits for input. Where it does not, bursty-load and gpu-underused are asked."""
 
 from __future__ import annotations
 
-import itertools
 from collections import deque
 from collections.abc import Iterable
-from statistics import median
 from typing import ClassVar
 
 import msgspec
 
 from yolomon.diagnosis.rules.base import Claim, View
 from yolomon.diagnosis.rules.bottleneck import find_bottleneck
-from yolomon.diagnosis.statistics import quantile
+from yolomon.diagnosis.rules.bursty_load import bursty_load
+from yolomon.diagnosis.rules.gpu_underused import gpu_underused
 from yolomon.diagnosis.thresholds import declare
 from yolomon.messages import Message, msg
 from yolomon.model import Item, TrainRecord
-from yolomon.units import gibibytes
 
 SHARE = declare("data-starvation.share", 0.30, "share", "of the step time spent waiting for data, sustained")
 CLEAR_SHARE = declare("data-starvation.clear-share", 0.20, "share", "below which it is over")
@@ -27,8 +25,6 @@ BUSY = declare(
 BUSY_PINNED = declare(
     "data-starvation.busy-pinned-percent", 60.0, "%", "the same while every loader worker is at its limit"
 )
-BURST_SHARE = declare("bursty-load.idle-share", 0.10, "share", "of training seconds with an idle GPU")
-UNDERUSED = declare("gpu-underused.busy-percent", 50.0, "%", "busy GPU time below which a GPU is underused")
 LEAST_SECONDS = 6.0
 LEAST_BATCHES = 6
 SKIPPED_BATCHES = 2  # kernels are chosen, the loader starts
@@ -106,7 +102,8 @@ class DataStarvation:
         """Bursts and little work, looked at every 10 s: both are judged over minutes, and by GPUs in turn."""
         looked, seen = self._slow.get(index, (view.now_ts - index % 8, None))
         if not 0 <= view.now_ts - looked < 10:
-            seen = _bursty(view, index, told) or _underused(view, index, told)
+            share = None if told is None else told.share
+            seen = bursty_load(view, index, share) or gpu_underused(view, index, share)
             looked = view.now_ts
         self._slow[index] = (looked, seen)
         return seen
@@ -281,118 +278,4 @@ def _by_telemetry(view: View, index: int, rank: int | None) -> Claim | None:
         unseen=(msg("the log has no data time: told from the GPU and the loader's processes"),),
         raise_after_seconds=5.0,
         clear_after_seconds=20.0,
-    )
-
-
-def _bursty(view: View, index: int, told: _Share | None) -> Claim | None:
-    """Idle seconds between busy ones, within epochs, regularly, for two minutes."""
-    rows = view.seconds.training_rows(index, view.phases, view.now_ts, 240.0)
-    busy = [row.busy_percent for row in rows if row.busy_percent is not None]
-    if len(busy) < 90 or view.now_ts - rows[-1].end_ts > 30:
-        return None
-    idle = [value < 10 for value in busy]
-    share = sum(idle) / len(busy)
-    gaps = sum(1 for a, b in itertools.pairwise(idle) if b and not a)
-    if share < view.thresholds[BURST_SHARE] or share > 0.7 or gaps < 6 or quantile(busy, 0.95) < 70:
-        return None
-    halves = [sum(part) for part in (idle[: len(idle) // 2], idle[len(idle) // 2 :])]
-    if min(halves) < 0.3 * max(halves):
-        return None  # it settles: warm-up, kernels tuned for new sizes
-    return Claim(
-        code="bursty-load",
-        target=f"gpu{index}",
-        severity="warning",
-        onset_ts=next(row.start_ts for row in rows if row.busy_percent is not None and row.busy_percent < 10),
-        summary=msg(
-            "GPU {gpu} works in bursts: {gaps} idle gaps in {seconds} s of training, {share:.0f} "
-            "% of the time",
-            gpu=index,
-            gaps=gaps,
-            seconds=len(busy),
-            share=100 * share,
-        ),
-        cause=msg("steps come in groups with pauses between them, not from validation or saving"),
-        remedy=msg(
-            "look for work between steps: uneven loading (more workers, larger prefetch), "
-            "logging, plots, changing image sizes"
-        ),
-        evidence={
-            "idle_percent_of_training": round(100 * share, 1),
-            "gaps": gaps,
-            "training_seconds": len(busy),
-            "data_share_percent": None if told is None else round(100 * told.share, 1),
-        },
-        signals=("utilization_percent",),
-        explains=("gpu-underused",),
-        confidence="medium",
-        raise_after_seconds=30.0,
-        clear_after_seconds=60.0,
-    )
-
-
-def _underused(view: View, index: int, told: _Share | None) -> Claim | None:
-    """Sustained low real work with no cause found."""
-    means = view.seconds.training_means(index, view.phases, view.now_ts, 60.0, within_seconds=300.0)
-    if means is None or means.busy_percent is None or means.seconds < 55 or view.now_ts - means.last_ts > 30:
-        return None
-    if means.busy_percent >= view.thresholds[UNDERUSED]:
-        return None
-    gpu = view.history.gpu(index)
-    used = None if gpu is None or gpu.sample is None else gpu.sample.memory_used_bytes
-    total = None if gpu is None else gpu.info.memory_total_bytes
-    run = view.history.train.run
-    batch = run.batch_size
-    room = used is not None and total is not None and used < 0.5 * total
-    remedy: Message
-    if room and batch is not None and batch > 0:
-        remedy = msg(
-            "batch {batch:.0f} uses {used} of {total} and the GPU is {busy:.0f} % busy: try "
-            "batch=-1 or a larger batch",
-            batch=batch,
-            used=gibibytes(used, 0),
-            total=gibibytes(total, 0),
-            busy=means.busy_percent,
-        )
-    elif room:
-        remedy = msg(
-            "{used} of {total} are used: try a larger batch",
-            used=gibibytes(used, 0),
-            total=gibibytes(total, 0),
-        )
-    else:
-        remedy = msg(
-            "a larger model, image size or batch would use more of this GPU; compile=True shortens launches"
-        )
-    step = [r.roles.step_seconds for t in view.history.train.ranks.values() for r in list(t.batches)[-30:]]
-    steps = [s for s in step if s is not None and s == s]
-    return Claim(
-        code="gpu-underused",
-        target=f"gpu{index}",
-        severity="info",
-        onset_ts=means.first_ts,
-        summary=msg(
-            "GPU {gpu} is busy only {busy:.0f} % of the time, and nothing holds it up",
-            gpu=index,
-            busy=means.busy_percent,
-        ),
-        cause=msg("the work of a step is small for this GPU"),
-        remedy=remedy,
-        evidence={
-            "busy_percent": round(means.busy_percent, 1),
-            "sm_active_percent": None
-            if means.sm_active_percent is None
-            else round(means.sm_active_percent, 1),
-            "memory_used_bytes": used,
-            "memory_total_bytes": total,
-            "batch_size": batch,
-            "step_seconds": round(median(steps), 3) if steps else None,
-            "data_share_percent": None if told is None else round(100 * told.share, 1),
-        },
-        signals=("utilization_percent",),
-        confidence="high" if told is not None else "medium",
-        unseen=()
-        if told is not None
-        else (msg("the log has no data time: waiting for input cannot be ruled out"),),
-        raise_after_seconds=30.0,
-        clear_after_seconds=60.0,
     )

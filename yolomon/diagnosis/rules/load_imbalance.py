@@ -8,11 +8,19 @@ from typing import ClassVar
 
 from yolomon.diagnosis.log_clock import shift_by_power
 from yolomon.diagnosis.rules.base import Claim, View
+from yolomon.diagnosis.rules.memory_imbalance import memory_imbalance
+from yolomon.diagnosis.rules.straggler_evidence import (
+    data_shares,
+    onset_of,
+    seconds_of,
+    slow_throughout,
+    steps_around,
+)
 from yolomon.diagnosis.seconds import Means
 from yolomon.diagnosis.thresholds import declare
-from yolomon.messages import Message, msg
+from yolomon.messages import msg
 from yolomon.model import Item
-from yolomon.units import duration, gibibytes
+from yolomon.units import duration
 
 POINTS = declare(
     "load-imbalance.busy-points",
@@ -34,9 +42,6 @@ RATIO = declare(
 )
 SECONDS = declare(
     "load-imbalance.seconds", 8.0, "s", "training time looked at with GPM or the driver's samples"
-)
-MEMORY_SHARE = declare(
-    "load-imbalance.memory-share", 0.15, "share", "difference of memory within a job over its median"
 )
 DATA_POINTS = declare("load-imbalance.data-points", 0.2, "share", "data time of one rank above the others'")
 ONSET_SECONDS = 120.0  # an onset is looked for again so often: nine minutes of all GPUs are gone through
@@ -79,7 +84,7 @@ class LoadImbalance:
                 claim = self._clocks[1]
             if claim is not None:
                 claims.append(claim)
-        claims += _memory(view)
+        claims += memory_imbalance(view)
         self._active = {claim.target for claim in claims}
         return claims
 
@@ -123,6 +128,8 @@ class LoadImbalance:
             return None
         if median(peers) < 35:
             return None  # nobody spins: they all wait for something else
+        if target not in self._active and not slow_throughout(view, slow, least, seconds_of(means), shift):
+            return None  # seconds at the edges of epochs, by a log whose clock is a little off
         return self._say_straggler(view, slow, means, busy, median(peers))
 
     def _say_straggler(
@@ -131,9 +138,9 @@ class LoadImbalance:
         rank = view.job.rank_of(slow)
         leader = view.phases.leader
         if self._onset[0] != slow or not 0 <= view.now_ts - self._onset[1] < ONSET_SECONDS:
-            self._onset = (slow, view.now_ts, _onset(view, slow))
+            self._onset = (slow, view.now_ts, onset_of(view, slow))
         onset = self._onset[2]
-        step, before = _steps(view, rank, onset)
+        step, before = steps_around(view, rank, onset)
         waiting = peers_busy - busy[slow]
         peers_sm = [m.sm_active_percent for i, m in means.items() if i != slow and m.sm_active_percent]
         own_sm = means[slow].sm_active_percent
@@ -163,7 +170,7 @@ class LoadImbalance:
                 busy=busy[slow],
                 waiting=waiting,
             )
-        data = _data_shares(view)
+        data = data_shares(view)
         own_data = data.get(rank) if rank is not None else None
         others = [share for r, share in data.items() if r != rank]
         unseen = list(view.job.unseen)
@@ -270,186 +277,3 @@ class LoadImbalance:
             raise_after_seconds=10.0,
             clear_after_seconds=30.0,
         )
-
-
-def _onset(view: View, slow: int) -> float:
-    """The start of the unbroken run of training seconds in which the GPU was less busy than its peers."""
-    indices = view.job.gpu_indices
-    within = 540.0
-    by_second: dict[int, list[tuple[int, float, float]]] = {}
-    for index in indices:
-        for row in view.seconds.training_rows(index, view.phases, view.now_ts, within):
-            if row.busy_percent is not None:
-                by_second.setdefault(int(row.start_ts), []).append((index, row.busy_percent, row.start_ts))
-    onset = view.now_ts
-    healthy = 0
-    for second in sorted(by_second, reverse=True):
-        values = by_second[second]
-        if len(values) < len(indices):
-            continue
-        own = next(busy for index, busy, _ in values if index == slow)
-        peers = min(busy for index, busy, _ in values if index != slow)
-        if peers - own >= 10:
-            onset, healthy = min(ts for _, _, ts in values), 0
-        else:
-            healthy += 1
-            if healthy >= 3:
-                break
-    return onset
-
-
-def _steps(view: View, rank: int | None, onset_ts: float) -> tuple[float | None, float | None]:
-    """Median step now and before the onset, seconds, of that rank or of the lowest that logs."""
-    ranks = view.history.train.ranks
-    history = ranks.get(rank) if rank is not None and rank in ranks else None
-    if history is None:
-        history = ranks[min(ranks)] if ranks else None
-    if history is None:
-        return None, None
-    newest = [r.roles.step_seconds for r in history.batches if r.ts > max(onset_ts, view.now_ts - 60)]
-    older = [r.roles.step_seconds for r in history.batches if r.ts <= onset_ts][5:]
-    now = [s for s in newest if s is not None and s == s]
-    before = [s for s in older if s is not None and s == s]
-    return (median(now) if now else None, median(before) if len(before) >= 10 else None)
-
-
-def _data_shares(view: View) -> dict[int, float]:
-    """Share of its step time that each rank waited for data in the last 30 s; 0 to 1."""
-    shares = {}
-    for rank, history in view.history.train.ranks.items():
-        data = step = 0.0
-        for record in reversed(history.batches):
-            if record.ts < view.now_ts - 30:
-                break
-            roles = record.roles
-            if roles.data_seconds is not None and roles.step_seconds and record.batch != 1:
-                data += roles.data_seconds
-                step += roles.step_seconds
-        if step > 0:
-            shares[rank] = data / step
-    return shares
-
-
-def _memory(view: View) -> list[Claim]:
-    """One process on several GPUs (DataParallel), and contexts of other ranks on one GPU."""
-    job = view.job
-    if not job.processes_visible or view.phases.current in (None, "starting", "caching", "ended"):
-        return []
-    claim = _data_parallel(view) or _extra_contexts(view)
-    return [] if claim is None else [claim]
-
-
-def _per_process(view: View) -> dict[int, dict[int, float]]:
-    """Bytes by pid and GPU, of the job's own processes."""
-    held: dict[int, dict[int, float]] = {}
-    for gpu in view.history.by_index():
-        if gpu.slow is None or gpu.slow.processes is None:
-            continue
-        for process in gpu.slow.processes:
-            if process.pid in view.job.pids and process.memory_used_bytes is not None:
-                held.setdefault(process.pid, {})[gpu.info.index] = float(process.memory_used_bytes)
-    return held
-
-
-def _data_parallel(view: View) -> Claim | None:
-    ranks = {m.pid for m in view.job.members}
-    for pid, held in sorted(_per_process(view).items()):
-        if pid not in ranks or len(held) < 2 or view.job.size > 1:
-            continue
-        means = {i: view.seconds.training_means(i, view.phases, view.now_ts, 20.0) for i in held}
-        working = [
-            i for i, m in means.items() if m is not None and m.seconds >= 8 and (m.busy_percent or 0) >= 10
-        ]
-        if len(working) < 2:
-            continue
-        main = max(working, key=lambda i: (held[i], -i))
-        others = [held[i] for i in working if i != main]
-        busy = {i: (m.busy_percent or 0.0) for i, m in means.items() if m is not None}
-        return Claim(
-            code="load-imbalance",
-            target=f"gpu{main}",
-            severity="warning",
-            onset_ts=max((m.first_ts for m in means.values() if m is not None), default=view.now_ts),
-            summary=msg(
-                "one process drives {count} GPUs: GPU {gpu} does the gathering and limits the others",
-                count=len(working),
-                gpu=main,
-            ),
-            cause=msg(
-                "pid {pid} uses {gpus}: DataParallel, with one Python process for all of them",
-                pid=pid,
-                gpus=", ".join(f"GPU {i}" for i in sorted(working)),
-            ),
-            remedy=msg(
-                "use one process a GPU (DDP): torchrun --nproc_per_node={count}, or "
-                "device=0,1,... in Ultralytics",
-                count=len(working),
-            ),
-            evidence={
-                "pid": pid,
-                "gpus": ", ".join(str(i) for i in sorted(working)),
-                "busy_percent": round(busy[main], 1),
-                "peers_busy_percent": round(median([busy[i] for i in working if i != main]), 1),
-                "memory_bytes": held[main],
-                "peers_memory_bytes": median(others),
-            },
-            signals=("utilization_percent", "memory_used_bytes"),
-            raise_after_seconds=15.0,
-            clear_after_seconds=30.0,
-        )
-    return None
-
-
-def _extra_contexts(view: View) -> Claim | None:
-    held = _per_process(view)
-    own_gpu = {m.pid: m.gpu_index for m in view.job.members if m.pid is not None}
-    extra: dict[int, list[float]] = {}
-    for pid, gpus in held.items():
-        for index, used in gpus.items():
-            if pid in own_gpu and own_gpu[pid] != index:
-                extra.setdefault(index, []).append(used)
-    if not extra:
-        return None
-    in_use = {
-        g.info.index: float(g.sample.memory_used_bytes)
-        for g in view.history.by_index()
-        if g.info.index in view.job.gpu_indices and g.sample is not None and g.sample.memory_used_bytes
-    }
-    index = max(extra, key=lambda i: (sum(extra[i]), -i))
-    if index not in in_use or len(in_use) < 2:
-        return None
-    peers = median([value for i, value in in_use.items() if i != index])
-    more = in_use[index] - peers
-    if more < max(2**30, view.thresholds[MEMORY_SHARE] * peers):
-        return None
-    count = len(extra[index])
-    summary: Message = msg(
-        "GPU {gpu} holds {count} extra contexts of other ranks: {more} more than its peers",
-        gpu=index,
-        count=count,
-        more=gibibytes(more),
-    )
-    return Claim(
-        code="load-imbalance",
-        target=f"gpu{index}",
-        severity="warning",
-        onset_ts=view.now_ts,
-        summary=summary,
-        cause=msg(
-            "{count} ranks touched CUDA before they chose their own GPU, and keep a context there",
-            count=count,
-        ),
-        remedy=msg(
-            "call torch.cuda.set_device(local_rank) before anything touches CUDA; load weights "
-            "with map_location='cpu'"
-        ),
-        evidence={
-            "extra_contexts": count,
-            "extra_bytes": sum(extra[index]),
-            "memory_used_bytes": in_use[index],
-            "peers_memory_used_bytes": peers,
-        },
-        signals=("memory_used_bytes",),
-        raise_after_seconds=20.0,
-        clear_after_seconds=30.0,
-    )

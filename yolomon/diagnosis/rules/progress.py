@@ -36,6 +36,15 @@ IDLE_MOST = 2.0  # % utilization
 SPIN_LEAST = 90.0
 SPIN_POWER = 0.65  # of its own while training
 TENSOR_MOST = 3.0  # % activity of a GPU that only spins
+EFFECTS = (
+    "data-starvation@*",
+    "gpu-underused@*",
+    "bursty-load@*",
+    "load-imbalance@*",
+    "slowdown",
+    "sync-wait@*",
+    "no-progress",
+)  # codes that a run which stands still explains
 TRAINING_SECONDS = 8.0
 RECENT_SECONDS = 120.0
 

@@ -1,0 +1,119 @@
+"""What speaks for a slow rank: since when, in how many seconds, by what steps and waiting for data."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from yolomon.diagnosis.rules.base import View
+from yolomon.diagnosis.seconds import Means
+
+MOST_SECONDS = 2 / 3  # of training in which a slow rank is seen to be slow
+EDGE_SECONDS = 3.0  # of an epoch, at which the log's place and the GPUs' may differ
+
+
+def seconds_of(means: dict[int, Means]) -> float:
+    """How much training was looked at, on the GPU with the least of it."""
+    return min(m.seconds for m in means.values())
+
+
+def slow_throughout(view: View, slow: int, least_points: float, seconds: float, shift: float) -> bool:
+    """Whether the GPU is less busy in most seconds of training; or, if not, also far from the epochs' edges.
+
+    A rank that is slow is so in every step, or in some steps anywhere in the epoch. What only the first and
+    the last seconds of epochs show is validation or saving that the log places wrongly.
+    """
+    if not view.phases.known:
+        return True
+    by_second: dict[int, dict[int, float]] = {}
+    times: dict[int, tuple[float, float]] = {}
+    for index in view.job.gpu_indices:
+        for row in view.seconds.training_rows(index, view.phases, view.now_ts, 150.0, shift=shift):
+            if row.busy_percent is not None:
+                second = int(row.start_ts)
+                by_second.setdefault(second, {})[index] = row.busy_percent
+                times[second] = (row.wide_from_ts or row.start_ts, row.end_ts)
+    apart = [
+        (second, min(busy for index, busy in row.items() if index != slow) - row[slow])
+        for second, row in sorted(by_second.items())
+        if len(row) == len(view.job.gpu_indices)
+    ]
+    newest: list[tuple[int, float]] = []
+    covered = 0.0
+    for second, points in reversed(apart):
+        newest.append((second, points))
+        covered += max(1.0, times[second][1] - times[second][0])
+        if covered >= seconds:
+            break
+    if not newest:
+        return True
+    if sum(points >= least_points / 2 for _, points in newest) >= MOST_SECONDS * len(newest):
+        return True
+    spans = view.phases.training_spans(view.now_ts - 160.0, view.now_ts)
+    inner = [
+        points
+        for second, points in apart
+        if any(
+            begin + shift + EDGE_SECONDS <= times[second][0]
+            and times[second][1] <= end + shift - EDGE_SECONDS
+            for begin, end in spans
+        )
+    ]
+    return len(inner) >= seconds and sum(inner) / len(inner) >= least_points
+
+
+def onset_of(view: View, slow: int) -> float:
+    """The start of the unbroken run of training seconds in which the GPU was less busy than its peers."""
+    indices = view.job.gpu_indices
+    within = 540.0
+    by_second: dict[int, list[tuple[int, float, float]]] = {}
+    for index in indices:
+        for row in view.seconds.training_rows(index, view.phases, view.now_ts, within):
+            if row.busy_percent is not None:
+                by_second.setdefault(int(row.start_ts), []).append((index, row.busy_percent, row.start_ts))
+    onset = view.now_ts
+    healthy = 0
+    for second in sorted(by_second, reverse=True):
+        values = by_second[second]
+        if len(values) < len(indices):
+            continue
+        own = next(busy for index, busy, _ in values if index == slow)
+        peers = min(busy for index, busy, _ in values if index != slow)
+        if peers - own >= 10:
+            onset, healthy = min(ts for _, _, ts in values), 0
+        else:
+            healthy += 1
+            if healthy >= 3:
+                break
+    return onset
+
+
+def steps_around(view: View, rank: int | None, onset_ts: float) -> tuple[float | None, float | None]:
+    """Median step now and before the onset, seconds, of that rank or of the lowest that logs."""
+    ranks = view.history.train.ranks
+    history = ranks.get(rank) if rank is not None and rank in ranks else None
+    if history is None:
+        history = ranks[min(ranks)] if ranks else None
+    if history is None:
+        return None, None
+    newest = [r.roles.step_seconds for r in history.batches if r.ts > max(onset_ts, view.now_ts - 60)]
+    older = [r.roles.step_seconds for r in history.batches if r.ts <= onset_ts][5:]
+    now = [s for s in newest if s is not None and s == s]
+    before = [s for s in older if s is not None and s == s]
+    return (median(now) if now else None, median(before) if len(before) >= 10 else None)
+
+
+def data_shares(view: View) -> dict[int, float]:
+    """Share of its step time that each rank waited for data in the last 30 s; 0 to 1."""
+    shares = {}
+    for rank, history in view.history.train.ranks.items():
+        data = step = 0.0
+        for record in reversed(history.batches):
+            if record.ts < view.now_ts - 30:
+                break
+            roles = record.roles
+            if roles.data_seconds is not None and roles.step_seconds and record.batch != 1:
+                data += roles.data_seconds
+                step += roles.step_seconds
+        if step > 0:
+            shares[rank] = data / step
+    return shares
