@@ -123,7 +123,8 @@ class Canvas(Widget):
 def differences(old: Line, new: Line, width: int) -> list[tuple[int, int]]:
     """The cells in which two lines differ, as (first cell, cells).
 
-    Lines of the same build are compared piece by piece; others from both ends.
+    Lines of the same build are compared piece by piece, others of one length cell by cell (a graph whose
+    newest column moves on has pieces of other lengths), the rest up to their end.
     """
     if len(old) == len(new):
         found: list[tuple[int, int]] = []
@@ -142,24 +143,55 @@ def differences(old: Line, new: Line, width: int) -> list[tuple[int, int]]:
             x += cells
         else:
             return [(x, min(w, width - x)) for x, w in found if x < width and w > 0]
+    spread_old, spread_new = _spread(old), _spread(new)
+    if len(spread_old) == len(spread_new):
+        return [(x, min(w, width - x)) for x, w in _differing(spread_old, spread_new) if x < width]
     first = 0
     x = 0
     while first < len(old) and first < len(new) and old[first] == new[first]:
         x += cells_of(new[first][0])
         first += 1
-    tail = 0
-    end_old = sum(cells_of(text) for text, _ in old)
-    end_new = sum(cells_of(text) for text, _ in new)
-    end = max(end_old, end_new)
-    if end_old == end_new:
-        while tail < len(old) - first and tail < len(new) - first and old[-1 - tail] == new[-1 - tail]:
-            tail += 1
-            end -= cells_of(new[-tail][0])
-        if tail < len(old) - first and tail < len(new) - first:
-            end -= _trimmed(old[-1 - tail], new[-1 - tail])[1]
+    end = max(width_of(old), width_of(new))
     if first < len(old) and first < len(new):
         x += _trimmed(old[first], new[first])[0]
     return [(x, max(0, min(end, width) - x))] if x < width else []
+
+
+NEAR_CELLS = 5  # to go to another place costs as much as to send so many cells again
+
+
+def _differing(before: list[Span], after: list[Span]) -> list[tuple[int, int]]:
+    """Where the cells of two lines of one width differ; places that are near one another are one."""
+    found: list[tuple[int, int]] = []
+    for x, (a, b) in enumerate(zip(before, after, strict=True)):
+        if a == b:
+            continue
+        last = x + 1
+        while last < len(after) and not (before[last][0] and after[last][0]):
+            last += 1  # the other half of a wide character
+        while not (before[x][0] and after[x][0]):
+            x -= 1
+        if found and x <= found[-1][0] + found[-1][1] + NEAR_CELLS:
+            found[-1] = (found[-1][0], max(last - found[-1][0], found[-1][1]))
+        else:
+            found.append((x, last - x))
+    return found
+
+
+def _spread(line: Line) -> list[Span]:
+    """A span a cell; the second half of a wide character is empty."""
+    cells: list[Span] = []
+    for text, ink in line:
+        if cells_of(text) == len(text):
+            cells += [(sign, ink) for sign in text]
+        else:
+            for sign in text:
+                wide = cells_of(sign)
+                if wide:
+                    cells += [(sign, ink), *([("", ink)] * (wide - 1))]
+                elif cells:  # it is drawn over the one before
+                    cells[-1] = (cells[-1][0] + sign, ink)
+    return cells
 
 
 def _trimmed(before: Span, after: Span) -> tuple[int, int]:

@@ -54,7 +54,7 @@ class CurvesPage(BodyPage):
         ("Space", msg("show")),
         ("+-", msg("zoom")),
         ("left,right", msg("move")),
-        ("l", msg("log")),
+        ("l", msg("log scale")),
         ("m", msg("smooth")),
         ("v", msg("compare")),
         ("Esc", msg("overview")),

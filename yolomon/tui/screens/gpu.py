@@ -11,6 +11,7 @@ from yolomon.history import GpuHistory
 from yolomon.messages import Message, msg
 from yolomon.tui.canvas import Line, width_of
 from yolomon.tui.screens.body_page import BodyPage
+from yolomon.tui.short_names import brief
 from yolomon.tui.signals import reading
 from yolomon.tui.view import Frame
 from yolomon.tui.widgets.findings_panel import sign_of, since
@@ -19,7 +20,7 @@ from yolomon.tui.widgets.gpu_rows import shows_waits, wait_legend
 from yolomon.tui.widgets.gpu_signals import axis_place, clock_events, entries, signal_lines
 from yolomon.tui.widgets.text_lines import cells, heading, pairs, paragraph
 from yolomon.tui.widgets.time_axis import axis_words
-from yolomon.tui.words import cells_of, fit, fit_words, percent, plain, size
+from yolomon.tui.words import cells_of, fit, percent, plain, size
 
 
 class GpuPage(BodyPage):
@@ -117,14 +118,20 @@ def gpu_lines(frame: Frame, gpu: GpuHistory, count: int, width: int, height: int
     member = next((m for m in frame.engine.job.members if m.gpu_index == gpu.info.index), None)
     if member is not None and member.cuda_index is not None and width >= 100:
         words.append(f"cuda:{member.cuda_index}")
+    room = width - width_of([(judgement, "")]) - 1
     text = f" {frame.glyphs.dot} ".join(words)
-    lines: list[Line] = [heading(frame, text, width - width_of([(judgement, "")]) - 1)]
+    while len(words) > 1 and cells_of(text) > room - 5:  # which GPU it is stays; its model is known best
+        words.pop(1)
+        text = f" {frame.glyphs.dot} ".join(words)
+    lines: list[Line] = [heading(frame, text, room)]
     lines[0] = [*lines[0], (judgement, ink)]
-    for finding in [f for f in frame.findings_at() if f.target == f"gpu{gpu.info.index}"][:2]:
+    for finding in [f for f in frame.findings_at() if f.target == f"gpu{gpu.info.index}"][
+        : 1 if height < 14 else 2
+    ]:
         sign, finding_ink = sign_of(frame, finding)
         said = plain(tr(finding.summary))
         if height < 20:
-            said = fit_words(said, width - 5, frame.glyphs.ellipsis)
+            said = brief(tr, finding, width - 5, frame.glyphs.ellipsis)
         else:
             said += f" {frame.glyphs.dot} {since(frame, finding)}"
         lines += [

@@ -133,7 +133,7 @@ def column_names(frame: Frame, width: int, order: Order) -> Line:
     """The head of the table; the column that orders it is marked."""
     tr = frame.tr
     names = {
-        "pid": "PID", "rank": " " + tr("role"), "cpu": "CPU %", "memory": tr("memory"), "gpu": tr("GPU mem"),
+        "pid": "PID", "rank": " " + tr("role"), "cpu": "CPU %", "memory": tr("RAM"), "gpu": tr("GPU mem"),
         "read": tr("read"), "write": tr("written"), "status": "  " + tr("status"),
     }  # fmt: skip
     spans: list[tuple[str, int, str]] = []

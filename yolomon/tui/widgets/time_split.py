@@ -46,7 +46,7 @@ def split_line(frame: Frame, label: str, split: Split, width: int) -> Line:
     line: Line = [(" " + pad(label, 6) + " ", "label")]
     words = _words(frame, split, shares)
     # The bar gives way to the words, down to a few cells; what is not told is still drawn.
-    cells = max(0, min(40, (width - 8) // 4, max(8, width - 9 - sum(width_of(word) for word in words))))
+    cells = max(0, min(40, (width - 8) // 4, max(4, width - 9 - sum(width_of(word) for word in words))))
     used = 0
     for name, (shade, ink) in _LOOK.items():
         length = min(round(shares.get(name, 0.0) / 100 * cells), cells - used)
