@@ -79,8 +79,23 @@ def _refuse_a_misspelt_command(word: str, commands: Iterable[str]) -> None:
         )  # fmt: skip
 
 
+def _tell_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        import yolomon
+
+        click.echo(f"yolomon {yolomon.__version__}")
+        ctx.exit()
+
+
 @click.group(cls=DefaultToWatch, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="yolomon", prog_name="yolomon")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_tell_version,
+    help="Show the version.",
+)
 def cli() -> None:
     """A terminal dashboard for training YOLO and other detectors on NVIDIA GPUs.
 
