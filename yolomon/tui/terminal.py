@@ -89,7 +89,7 @@ class TerminalDriver(LinuxDriver):
             self._loop_of_app.call_soon_threadsafe(self._exit_app, SIGNALLED + signal.SIGHUP)
 
     def _leave_by_force(self, status: int) -> None:
-        """The screen's loop waits for a terminal that takes nothing: its keys are set right, and that is it."""
+        """The screen waits for a terminal that takes nothing: its keys are set right, and that is it."""
         if self.attrs_before is not None:
             with contextlib.suppress(termios.error):
                 termios.tcsetattr(self.fileno, termios.TCSANOW, self.attrs_before)
