@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from yolomon.history import Bucket, Table
 from yolomon.tui import theme
 from yolomon.tui.glyphs import ASCII, UNICODE
@@ -91,6 +94,24 @@ def test_between_two_turns_only_the_newest_column_changes() -> None:
         columns = list(cache.get((), table, "x", TimeAxis(float(second), 5.0), 4))
         fresh = ColumnCache().get((), table, "x", TimeAxis(float(second), 5.0), 4)
         assert columns == fresh
+
+
+BUCKETS = [Bucket(v / 2, v * 0.8, v) for v in (0.0, 10.0, 45.0, 80.0, 100.0)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 4), st.booleans()), min_size=1, max_size=12))
+def test_a_graph_that_moves_is_drawn_as_if_anew(steps: list[tuple[int, int, bool]]) -> None:
+    cache, columns, waits = ColumnCache(), flat(None, None, None, *range(0, 90, 10)), [False] * 12
+    for by, bucket, wait in steps:  # buckets that move on with their graph stay the same objects
+        columns = [*columns[by:], *([BUCKETS[bucket]] * by)]
+        waits = [*waits[by:], *([wait] * by)]
+        assert cache.rows(("a",), columns, MEAN, UNICODE, 2, waits) == many_rows(
+            columns, MEAN, UNICODE, 2, waits
+        )
+        waits = [wait, *waits[1:]]
+        assert cache.rows(("a",), columns, MEAN, UNICODE, 2, waits) == many_rows(
+            columns, MEAN, UNICODE, 2, waits
+        )
 
 
 def test_a_mark_outside_is_no_mark() -> None:

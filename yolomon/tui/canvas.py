@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
+from operator import eq
 
 from rich.segment import Segment
 from rich.style import Style
@@ -163,9 +165,10 @@ NEAR_CELLS = 5  # to go to another place costs as much as to send so many cells 
 def _differing(before: list[Span], after: list[Span]) -> list[tuple[int, int]]:
     """Where the cells of two lines of one width differ; places that are near one another are one."""
     found: list[tuple[int, int]] = []
-    for x, (a, b) in enumerate(zip(before, after, strict=True)):
-        if a == b:
-            continue
+    same = list(map(eq, before, after))
+    at = -1
+    for _ in range(same.count(False)):
+        at = x = same.index(False, at + 1)
         last = x + 1
         while last < len(after) and not (before[last][0] and after[last][0]):
             last += 1  # the other half of a wide character
@@ -183,7 +186,7 @@ def _spread(line: Line) -> list[Span]:
     cells: list[Span] = []
     for text, ink in line:
         if cells_of(text) == len(text):
-            cells += [(sign, ink) for sign in text]
+            cells += zip(text, repeat(ink))
         else:
             for sign in text:
                 wide = cells_of(sign)

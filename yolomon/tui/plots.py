@@ -124,8 +124,14 @@ class ColumnCache:
             if len(self._drawn) >= DRAWN_LIMIT:
                 self._drawn.clear()
             known = self._drawn[key] = _Drawn([], [], many_rows([], style, glyphs, height))
-        same = len(known.columns) == len(columns) and known.waits == waits
-        changed = differing(known.columns, columns) if same else list(range(len(columns)))
+        if len(known.columns) == len(columns) and len(known.waits) == len(waits):
+            known.move(moved(known.columns, columns))
+            changed = differing(known.columns, columns)
+            if waits and known.waits != waits:
+                others = (p for p, (a, b) in enumerate(zip(known.waits, waits, strict=True)) if a != b)
+                changed = list({*changed, *others})
+        else:
+            changed = list(range(len(columns)))
         if 2 * len(changed) > len(columns):
             known.rows = many_rows(columns, style, glyphs, height, waits)
         else:
@@ -196,6 +202,15 @@ def differing(before: Columns, now: Columns) -> list[int]:
     return found
 
 
+def moved(before: Columns, now: Columns) -> int:
+    """By how many columns a graph moved on, told by its oldest bucket; 0: not at all, or by a third."""
+    oldest = next((place for place, bucket in enumerate(now) if bucket is not None), None)
+    if oldest is None:
+        return 0
+    most = min(len(before) - oldest, len(before) // 3)
+    return next((by for by in range(most) if before[oldest + by] is now[oldest]), 0)
+
+
 class _Drawn:
     """A graph as it was drawn last, and what it was drawn from."""
 
@@ -203,6 +218,13 @@ class _Drawn:
         self.columns = columns
         self.waits = waits
         self.rows = rows
+
+    def move(self, by: int) -> None:
+        """Move on by so many columns, with holes at the new end."""
+        if by:
+            self.columns = [*self.columns[by:], *([None] * by)]
+            self.waits = [*self.waits[by:], *([False] * by)] if self.waits else []
+            self.rows = [[*row[by:], *([(" ", "dim")] * by)] for row in self.rows]
 
 
 def waiting(
