@@ -111,6 +111,25 @@ def test_without_data_time_the_gpu_and_the_trainers_core_tell() -> None:
     assert "no data time" in str(found[0].unseen[0])
 
 
+def test_without_data_time_all_gpus_starving_is_one_finding_on_the_run() -> None:
+    scene = Scene(2, cores=32).start()
+    for rank, gpu in enumerate(scene.gpus):
+        gpu.busy, gpu.power = 10.0, 150.0
+        for worker in range(2):
+            pid = 5000 + 10 * rank + worker
+            scene.more.append(ProcessSample(pid=pid, parent_pid=Scene.pid(rank), name="pt_data_worker"))
+            scene.cpu[pid] = 1.0
+    items = [
+        msgspec.structs.replace(item, roles=msgspec.structs.replace(item.roles, data_seconds=None))
+        if isinstance(item, TrainRecord)
+        else item
+        for item in scene.train(60).items
+    ]
+    found = [f for f in diagnose(items) if f.code == "data-starvation"]
+    assert [f.target for f in found] == ["run"]
+    assert str(found[0].summary).startswith("all 2 GPUs")
+
+
 def test_idle_gaps_within_epochs_are_bursts() -> None:
     scene = Scene(1).start()
     scene.batches = 10**6

@@ -96,11 +96,22 @@ def test_a_gap_in_the_data_resets_what_was_pending_and_clears_nothing() -> None:
 
 def test_a_cause_hides_its_effect_while_it_stands() -> None:
     cause = Says([(10, 30)], "cause", clear=5, explains=("effect",))
-    effect = Says([(12, 60)], "effect")
+    effect = Says([(12, 120)], "effect")
     engine = run(cause, effect, seconds=25)
     assert [f.code for f in engine.findings()] == ["cause"]
     assert [f.code for f in engine.all_findings()] == ["cause"]
-    assert [f.code for f in run(cause, effect).findings()] == ["effect"]
+    assert [f.code for f in run(cause, effect, seconds=100).findings()] == ["effect"]
+
+
+def test_an_effect_that_ends_soon_after_its_cause_is_never_told() -> None:
+    cause, effect = Says([(5, 30)], "cause", explains=("effect",)), Says([(8, 50)], "effect")
+    assert [code for code, _, _ in times(run(cause, effect, seconds=120))] == ["cause"]
+
+
+def test_an_effect_that_outlives_its_cause_is_told_then() -> None:
+    cause, effect = Says([(5, 30)], "cause", explains=("effect",)), Says([(8, 200)], "effect")
+    (_, raised, _) = times(run(cause, effect, seconds=120))[1]
+    assert raised == pytest.approx(30 + 10 + 30, abs=2)
 
 
 def test_a_cause_hides_at_its_own_target_and_with_a_star_anywhere() -> None:

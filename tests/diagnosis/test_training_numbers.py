@@ -93,6 +93,17 @@ def test_a_loss_that_does_not_come_back_diverges() -> None:
     assert [f.severity for f in said(steps(losses), "loss-divergence")] == ["warning"]
 
 
+def test_a_loss_far_above_its_best_diverges_within_a_hundred_steps() -> None:
+    """Steps of a second each: 500 of them are too long to wait."""
+    losses = noisy(400) + noisy(120, level=24.0, seed=2)
+    assert [f.severity for f in said(steps(losses), "loss-divergence")] == ["warning"]
+
+
+def test_a_short_stretch_of_high_losses_is_no_divergence() -> None:
+    losses = noisy(400) + noisy(25, level=24.0, seed=2) + noisy(400, seed=3)
+    assert not said(steps(losses), "loss-divergence")
+
+
 def test_validation_that_explodes_alone_is_broken_statistics() -> None:
     """Validation obj_loss from 231 to 4.2e8 with a flat training loss and mAP 2e-4."""
     rows = [{"train": 1.0, "val": v, "map50": 2e-4} for v in (2.0, 1.9, 2.1, 231.0, 9e4, 4.2e8)]

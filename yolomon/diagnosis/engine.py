@@ -28,6 +28,7 @@ from yolomon.model import Finding, Item, Severity, Telemetry, TrainRecord
 CLEARED_LIMIT = 256
 CHANGES_LIMIT = 512
 GAP_SECONDS = 15.0  # no item for longer: an SSH drop or a suspended machine, not a state of the job
+AFTER_CAUSE_SECONDS = 30.0  # that an effect must outlive its cause before it is told by itself
 BACK_SECONDS = 5.0  # the clock was set back
 _WEIGHT: dict[Severity, int] = {"critical": 0, "warning": 1, "info": 2}
 Key = tuple[str, str]  # code, target
@@ -50,6 +51,7 @@ class _State:
         self.finding: Finding | None = None
         self.explains: tuple[str, ...] = ()
         self.shown = False  # was ever visible, not hidden by its cause
+        self.explained_ts: float | None = None  # when a cause last hid it
 
 
 class Engine:
@@ -179,7 +181,7 @@ class Engine:
         for key, state in list(self._states.items()):
             if key not in claims:
                 self._unclaimed(key, state, now_ts)
-        self._hide_effects()
+        self._hide_effects(now_ts)
 
     def _find_job(self) -> None:
         history = self.history
@@ -235,14 +237,21 @@ class Engine:
                 self._changes.append(Change("cleared", cleared))
             del self._states[key]
 
-    def _hide_effects(self) -> None:
+    def _hide_effects(self, now_ts: float) -> None:
+        """Show what no cause explains; an effect not at once when its cause is gone, as it ends later."""
         causes = [(key, s.explains) for key, s in self._states.items() if s.finding is not None]
         for key, state in self._states.items():
             if state.finding is None or state.shown:
                 continue
-            if not _explained(key, causes):
-                state.shown = True
-                self._changes.append(Change("raised", state.finding))
+            if _explained(key, causes):
+                state.explained_ts = now_ts
+                continue
+            if state.explained_ts is not None:
+                if now_ts - state.explained_ts < AFTER_CAUSE_SECONDS:
+                    continue
+                state.finding = msgspec.structs.replace(state.finding, raised_ts=now_ts)
+            state.shown = True
+            self._changes.append(Change("raised", state.finding))
 
     # ------------------------------------------------------------ output
 

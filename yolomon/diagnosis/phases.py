@@ -49,6 +49,7 @@ class RankPhases:
         self.last_batch_ts: float | None = None
         self.first_batch_ts: float | None = None
         self.last_record_ts: float | None = None
+        self.begins_epoch = False  # the newest record told that an epoch starts
         self.gaps: deque[float] = deque(maxlen=127)  # between two batch records of one epoch, seconds
         self.longest_gap: float | None = None  # after warm-up
         self.longest_turn: float | None = None  # from an epoch's last step to the next one's first
@@ -111,6 +112,7 @@ class RankPhases:
             self._epoch_events = True
         if record.backlog:
             return
+        self.begins_epoch = kind == "epoch_start"
         ts = record.ts
         if self.last_record_ts is not None and ts < self.last_record_ts:
             ts = self.last_record_ts

@@ -96,6 +96,9 @@ class DataStarvation:
             claim = claim or self._little_work(view, index, told)
             if claim is not None:
                 claims.append(claim)
+        starved = [claim for claim in claims if claim.code == "data-starvation"]
+        if len(starved) > 1 and len(starved) == len(view.job.gpu_indices):
+            return [_of_run(starved)]
         return claims
 
     def _little_work(self, view: View, index: int, told: _Share | None) -> Claim | None:
@@ -222,6 +225,22 @@ def _claim(view: View, target: str, share: _Share, ranks: int) -> Claim:
         unseen=(msg("the first epoch may only be filling the page cache"),) if cold else (),
         raise_after_seconds=3.0,
         clear_after_seconds=15.0,
+    )
+
+
+def _of_run(claims: list[Claim]) -> Claim:
+    """All GPUs of the job starve: one finding, with the evidence of the one that does most."""
+    busiest = max(claims, key=lambda claim: float(claim.evidence["gpu_busy_percent"] or 0.0))
+    return msgspec.structs.replace(
+        busiest,
+        target="run",
+        onset_ts=min(claim.onset_ts for claim in claims),
+        summary=msg(
+            "all {count} GPUs are busy at most {busy:.0f} % of the time while the input is at its limit",
+            count=len(claims),
+            busy=busiest.evidence["gpu_busy_percent"],
+        ),
+        explains=("gpu-underused@*", "bursty-load@*"),
     )
 
 

@@ -24,6 +24,15 @@ WARMUP_STEPS = declare(
 )
 RATIO = declare("loss-divergence.ratio", 1.5, "times", "the best smoothed loss (over 50 steps)")
 STEPS = declare("loss-divergence.steps", 500.0, "steps", "for which the smoothed loss stays above")
+FAR_RATIO = declare(
+    "loss-divergence.far-ratio",
+    5.0,
+    "times",
+    "the best smoothed loss: so far above it fewer steps are enough",
+)
+FAR_STEPS = declare(
+    "loss-divergence.far-steps", 60.0, "steps", "for which the smoothed loss stays so far above"
+)
 BLOW_UP = declare("loss-divergence.blow-up", 1e4, "times", "the median of the last steps: critical at once")
 EPOCHS = declare("loss-divergence.epochs", 10.0, "epochs", "the same where only epochs are told")
 VALIDATION = declare(
@@ -59,6 +68,7 @@ class Loss:
         self._smooth = Ewma(50)
         self._best = float("inf")
         self._above = 0
+        self._far = 0  # steps so far above
         self._above_since = 0.0
         self._blown: tuple[float, float] | None = None  # ts, ratio
         self._last_loss: float | None = None
@@ -123,6 +133,7 @@ class Loss:
             self._above += 1
         else:
             self._above = 0
+        self._far = self._far + 1 if smooth > self._best + log(limits[FAR_RATIO]) else 0
 
     def check(self, view: View) -> Iterator[Claim]:
         """Divergence first: it explains spikes."""
@@ -170,7 +181,7 @@ class Loss:
                 msg("The weights are on their way to infinity; NaN is next"), view,
                 {"ratio": ratio, "level_loss": exp(self._level[0]), "loss": self._last_loss},
             )  # fmt: skip
-        if self._above < limits[STEPS]:
+        if self._above < limits[STEPS] and self._far < limits[FAR_STEPS]:
             return None
         ratio = exp((self._smooth.value or 0.0) - self._best)
         return _divergence(

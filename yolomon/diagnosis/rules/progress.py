@@ -20,8 +20,8 @@ ASLEEP = declare(
     "stall.asleep-seconds",
     20.0,
     "s",
-    "the same within a validation in which nothing works: no GPU of the job and no process of the rank that "
-    "validates, or every GPU spins in a collective",
+    "the same within a validation, or at an epoch's start, in which nothing works: no GPU of the job and no "
+    "process of the lowest rank, or every GPU spins in a collective",
 )
 ASLEEP_CPU = declare("stall.asleep-cpu-percent", 5.0, "%", "of a core: a process below this does no work")
 START = declare(
@@ -98,15 +98,18 @@ def silence(view: View) -> Silence | None:
 
 
 def nothing_works(view: View, since_ts: float) -> bool:
-    """Whether a validation stands still: since then no GPU of the job worked, nor the rank that validates.
+    """Whether a validation or an epoch's start stands still: no GPU of the job worked, nor the lowest rank.
 
+    The lowest rank validates; and an epoch that was begun loads its first batch with the CPU or the disk.
     A validation works on the GPU, or on the CPU (non-maximum suppression, mAP, plots, loading), in the rank
     or in a process that it started. Where all GPUs spin, all ranks wait in collectives that do not match
     (ultralytics#24536). False where the processes or the GPUs cannot be seen, or one waits for a disk.
     """
     leader = view.phases.leader
-    if leader is None or leader.current is None or leader.current.phase != "validation":
+    if leader is None or leader.current is None:
         return False
+    if leader.current.phase != "validation" and not leader.begins_epoch:
+        return False  # between them a run saves, perhaps to a slow disk
     loads: dict[int, tuple[float, float, float]] = {}  # least and most utilization, most tensor activity
     for index in view.job.gpu_indices:
         rows = view.seconds.rows(index, since_ts, view.now_ts)
