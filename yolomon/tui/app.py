@@ -388,7 +388,7 @@ class MonitorApp(App[int]):
         told = theme.colors()
         if told < 256:
             self.say(
-                self.tr("{n} colours here: the terminal's own are used (themes need 256; see yolomon doctor)",
+                self.tr("Only {n} colours here: the terminal's own are used. See yolomon doctor.",
                         n=told)
             )  # fmt: skip
             return
