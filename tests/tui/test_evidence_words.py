@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from yolomon.diagnosis import rules
-from yolomon.messages import english, translator
+from yolomon.diagnosis.catalog import CATALOG, explain, thresholds_of
+from yolomon.messages import Message, english, translator
 from yolomon.tui.evidence_words import EVIDENCE, STATES, evidence_words
 from yolomon.tui.words import duration
 
@@ -127,3 +128,12 @@ def test_in_chinese() -> None:
     tr = translator("zh_CN")
     assert evidence_words(tr, "window_seconds", 95.0) == ("统计时长", duration(tr, 95.0))
     assert evidence_words(tr, "limit_of", "container") == ("谁的上限", "容器")
+
+
+def test_the_units_of_thresholds_have_their_chinese() -> None:
+    tr = translator("zh_CN")
+    units = {threshold.unit for code in CATALOG for threshold in thresholds_of(code)} - {""}
+    same = {unit for unit in units if tr(Message(unit)) == unit}
+    assert same <= {"%", "mAP50"}
+    told = explain("load-imbalance", tr)
+    assert "20 个百分点" in told and " share" not in told

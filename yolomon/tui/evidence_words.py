@@ -100,8 +100,8 @@ EVIDENCE: dict[str, tuple[Message, _Show]] = {
     "job_gpus": (msg("GPUs that the run uses"), _count),
     "waiting_gpus": (msg("GPUs that wait"), _count),
     "epoch": (msg("epoch"), _count),
-    "epochs": (msg("epochs"), _count),
-    "steps": (msg("steps"), _count),
+    "epochs": (msg("number of epochs"), _count),
+    "steps": (msg("steps looked at"), _count),
     "step": (msg("step"), _count),
     "last_step": (msg("last step"), _count),
     "phase": (msg("phase"), _count),
@@ -245,7 +245,7 @@ EVIDENCE: dict[str, tuple[Message, _Show]] = {
     "losses": (msg("losses that are NaN"), _count),
     "steps_above": (msg("steps above it"), _count),
     "for_seconds": (msg("for"), _span),
-    "spikes": (msg("spikes"), _count),
+    "spikes": (msg("number of spikes"), _count),
     "largest_ratio": (msg("greatest spike, of the usual loss"), _times),
     "largest_at_ts": (msg("greatest spike at"), _at),
     "lasting": (msg("the loss stayed high"), _count),
@@ -279,6 +279,9 @@ EVIDENCE: dict[str, tuple[Message, _Show]] = {
     "mean_trend_z": (msg("how sure it shrinks (Mann-Kendall)"), _sigma),
     "gradient_norm": (msg("gradient norm"), _number),
     "level": (msg("usual gradient norm"), _number),
+    "usual_gradient_norm": (msg("usual gradient norm"), _number),
+    "loss_scale": (msg("loss scale of mixed precision"), _number),
+    "highest_loss_scale": (msg("highest loss scale"), _number),
 }
 
 # (name, the word that the rule gives) -> what it means

@@ -51,7 +51,7 @@ def sections(code: str, values: Mapping[str, float] | None = None) -> list[Secti
             "{name} = {value} {unit}: {about}",
             name=threshold.name,
             value=f"{(values or {}).get(threshold.name, threshold.default):g}",
-            unit=threshold.unit,
+            unit=Message(threshold.unit),
             about=Message(threshold.about),
         )
         for threshold in thresholds_of(code)
