@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from tests.diagnosis.scene import GIB, Scene
-from yolomon.model import ProcessSample
+from yolomon.model import ProcessSample, Telemetry
 
 GONE = ("collective-hang", "stall", "trainer-died")
 
@@ -86,6 +87,29 @@ def test_a_frozen_loop_is_a_stall() -> None:
     found = [f for f in scene.wait(40).findings() if f.code in GONE]
     assert [(f.code, f.target, f.severity) for f in found] == [("stall", "run", "warning")]
     assert "sleeps" in str(found[0].cause)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_process_that_somebody_stopped_is_told_as_such(ranks: int) -> None:
+    scene = Scene(ranks).start()
+    scene.batches = 10**6
+    scene.train(30)
+    began = len(scene.items)
+    for gpu in scene.gpus[1:]:
+        gpu.spin()
+    scene.gpus[0].rest()
+    scene.cpu[Scene.pid(0)] = 0.0
+    scene.wait(30)
+    for place in range(began, len(scene.items)):
+        item = scene.items[place]
+        if isinstance(item, Telemetry) and item.processes is not None:
+            processes = tuple(
+                msgspec.structs.replace(p, status="stopped") if p.pid == Scene.pid(0) else p
+                for p in item.processes
+            )
+            scene.items[place] = msgspec.structs.replace(item, processes=processes)
+    found = next(f for f in scene.findings() if f.code in GONE)
+    assert f"kill -CONT {Scene.pid(0)}" in str(found.remedy)
 
 
 def test_a_long_stall_becomes_critical() -> None:

@@ -209,8 +209,10 @@ class Seconds:
             begin, end = spans[place]
             if row.start_ts < begin + SETTLE_SECONDS or row.end_ts > end:
                 continue
-            if needs_wide and (row.wide_from_ts is None or row.wide_from_ts < begin - _outside(row)):
-                continue
+            if needs_wide:
+                wide_from = row.wide_from_ts
+                if wide_from is None or (wide_from < begin and wide_from < begin - _outside(row)):
+                    continue
             yield row
 
     def training_means(

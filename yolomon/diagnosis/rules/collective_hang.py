@@ -89,6 +89,8 @@ class CollectiveHang:
         pid = None if rank is None else view.job.pid_of(rank)
         waits = ", ".join(f"GPU {i}" for i in waiting) or f"GPU {suspect}"
         cpu = job_cpu_percent(view, pid, quiet.since_ts + 1) if pid is not None else None
+        process = None if pid is None else view.history.processes.by_pid.get(pid)
+        stopped = process is not None and process.sample.status == "stopped"
         how_long = view.now_ts - quiet.since_ts
         return Claim(
             code="collective-hang",
@@ -105,11 +107,17 @@ class CollectiveHang:
                 power=means[shown].power_watts or 0.0,
             ),
             cause=msg(
+                "rank {rank} is stopped by a signal (Ctrl-Z, kill -STOP)", rank="?" if rank is None else rank
+            )
+            if stopped
+            else msg(
                 "rank {rank} does not join a collective that the others are in; it would end "
                 "only at the collective's own timeout",
                 rank="?" if rank is None else rank,
             ),
-            remedy=msg(
+            remedy=msg("let it go on: kill -CONT {pid}", pid=pid)
+            if stopped
+            else msg(
                 "see where it stands: py-spy dump --pid {pid}; then stop the run and start again "
                 "from last.pt",
                 pid=pid,

@@ -44,8 +44,12 @@ SECONDS = declare(
     "load-imbalance.seconds", 8.0, "s", "training time looked at with GPM or the driver's samples"
 )
 DATA_POINTS = declare("load-imbalance.data-points", 0.2, "share", "data time of one rank above the others'")
-ONSET_SECONDS = 120.0  # an onset is looked for again so often: nine minutes of all GPUs are gone through
+ONSET_SECONDS = (
+    120.0  # after the first look for an onset, a second one: nine minutes of all GPUs are gone through
+)
 SHIFT_EVERY_SECONDS = 10.0
+SHIFT_ACTIVE_SECONDS = 60.0  # while it is told already
+EVIDENCE_EVERY_SECONDS = 5.0
 WAITS = ("busy_percent", "sm_active_percent", "utilization_percent")
 
 
@@ -63,7 +67,11 @@ class LoadImbalance:
     def __init__(self) -> None:
         self._active: set[str] = set()
         self._clocks: tuple[float, Claim | None] = (float("-inf"), None)  # when looked at, what was seen
+        self._onset_twice = False
         self._shift = (float("-inf"), 0.0)  # when looked for, seconds that the log's clock is off
+        self._evidence: tuple[int, float, tuple[float | None, float | None], dict[int, float]] = (
+            -1, float("-inf"), (None, None), {},
+        )  # fmt: skip
         self._onset = (-1, float("-inf"), 0.0)  # of which GPU, when looked for, what was found
 
     def observe(self, item: Item, view: View) -> None:
@@ -90,13 +98,13 @@ class LoadImbalance:
 
     def _log_shift(self, view: View) -> float:
         """How far the log's clock is off, looked for now and then while something is to be told."""
-        if not 0 <= view.now_ts - self._shift[0] < SHIFT_EVERY_SECONDS:
-            self._shift = (
-                view.now_ts,
-                shift_by_power(view.seconds, view.phases, view.job, view.now_ts)
-                if view.phases.known
-                else 0.0,
-            )
+        every = SHIFT_ACTIVE_SECONDS if self._active else SHIFT_EVERY_SECONDS
+        if not 0 <= view.now_ts - self._shift[0] < every:
+            self._onset_twice = False
+        self._shift = (
+            view.now_ts,
+            shift_by_power(view.seconds, view.phases, view.job, view.now_ts) if view.phases.known else 0.0,
+        )
         return self._shift[1]
 
     def _straggler(self, view: View, shift: float = 0.0) -> Claim | None:
@@ -137,10 +145,13 @@ class LoadImbalance:
     ) -> Claim:
         rank = view.job.rank_of(slow)
         leader = view.phases.leader
-        if self._onset[0] != slow or not 0 <= view.now_ts - self._onset[1] < ONSET_SECONDS:
+        again = view.now_ts - self._onset[1] >= ONSET_SECONDS and not self._onset_twice
+        if self._onset[0] != slow or again:
+            self._onset_twice = again
             self._onset = (slow, view.now_ts, onset_of(view, slow))
         onset = self._onset[2]
-        step, before = steps_around(view, rank, onset)
+        steps, data = self._evidence_of(view, slow, rank, onset)
+        step, before = steps
         waiting = peers_busy - busy[slow]
         peers_sm = [m.sm_active_percent for i, m in means.items() if i != slow and m.sm_active_percent]
         own_sm = means[slow].sm_active_percent
@@ -170,7 +181,6 @@ class LoadImbalance:
                 busy=busy[slow],
                 waiting=waiting,
             )
-        data = data_shares(view)
         own_data = data.get(rank) if rank is not None else None
         others = [share for r, share in data.items() if r != rank]
         unseen = list(view.job.unseen)
@@ -227,6 +237,16 @@ class LoadImbalance:
             raise_after_seconds=1.0 if view.phases.known else 60.0,
             clear_after_seconds=20.0,
         )
+
+    def _evidence_of(
+        self, view: View, slow: int, rank: int | None, onset_ts: float
+    ) -> tuple[tuple[float | None, float | None], dict[int, float]]:
+        """Steps now and before, and shares of waiting for data: gone through anew every few seconds."""
+        known, looked, steps, data = self._evidence
+        if known != slow or not 0 <= view.now_ts - looked < EVIDENCE_EVERY_SECONDS:
+            steps, data = steps_around(view, rank, onset_ts), data_shares(view)
+            self._evidence = (slow, view.now_ts, steps, data)
+        return steps, data
 
     def _slower_clock(self, view: View) -> Claim | None:
         """A GPU that computes slower (hot, capped): all are busy, it alone works all the time."""

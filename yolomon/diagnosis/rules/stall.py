@@ -56,7 +56,10 @@ class Stall:
         status = None if process is None else process.sample.status
         cause: Message
         remedy: Message
-        if status == "disk-sleep":
+        if status == "stopped":
+            cause = msg("the trainer's process is stopped by a signal (Ctrl-Z, kill -STOP)")
+            remedy = msg("let it go on: kill -CONT {pid}", pid=pid)
+        elif status == "disk-sleep":
             cause = msg("the trainer waits for a disk or a network file system")
             remedy = msg("look at the mount that holds the data set or the run: df, dmesg, mount")
         elif cpu is not None and cpu >= 80:

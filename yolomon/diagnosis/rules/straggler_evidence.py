@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from statistics import median
 
 from yolomon.diagnosis.rules.base import View
 from yolomon.diagnosis.seconds import Means
 
+NOW_SECONDS = 30.0
+FIRST_STEPS = 5  # choose kernels
+STEPS_BEFORE = 200
+STEPS_FOR_DATA = 60
 MOST_SECONDS = 2 / 3  # of training in which a slow rank is seen to be slow
 EDGE_SECONDS = 3.0  # of an epoch, at which the log's place and the GPUs' may differ
 
@@ -95,10 +100,18 @@ def steps_around(view: View, rank: int | None, onset_ts: float) -> tuple[float |
         history = ranks[min(ranks)] if ranks else None
     if history is None:
         return None, None
-    newest = [r.roles.step_seconds for r in history.batches if r.ts > max(onset_ts, view.now_ts - 60)]
-    older = [r.roles.step_seconds for r in history.batches if r.ts <= onset_ts][5:]
-    now = [s for s in newest if s is not None and s == s]
-    before = [s for s in older if s is not None and s == s]
+    now, before = [], []
+    since = max(onset_ts, view.now_ts - NOW_SECONDS)
+    for record in islice(reversed(history.batches), max(len(history.batches) - FIRST_STEPS, 0)):
+        step = record.roles.step_seconds
+        if step is None or step != step:
+            continue
+        if record.ts > since:
+            now.append(step)
+        elif record.ts <= onset_ts:
+            before.append(step)
+            if len(before) >= STEPS_BEFORE:
+                break
     return (median(now) if now else None, median(before) if len(before) >= 10 else None)
 
 
@@ -107,7 +120,7 @@ def data_shares(view: View) -> dict[int, float]:
     shares = {}
     for rank, history in view.history.train.ranks.items():
         data = step = 0.0
-        for record in reversed(history.batches):
+        for record in islice(reversed(history.batches), STEPS_FOR_DATA):
             if record.ts < view.now_ts - 30:
                 break
             roles = record.roles

@@ -311,7 +311,10 @@ class Throttle:
                     "{watts}", index=info.index, watts=f"{default:.0f}"),
                     evidence,
                 )  # fmt: skip
-        long = [row for row in gpu.busy if row.ts >= now - limits[FAR_SECONDS]]
+        if info.sm_clock_max_mhz and clock < limits[FAR_BELOW] * info.sm_clock_max_mhz:
+            long = [row for row in gpu.busy if row.ts >= now - limits[FAR_SECONDS]]
+        else:
+            long = []
         whole = bool(long) and now - long[0].ts > 0.8 * limits[FAR_SECONDS]
         if (
             info.sm_clock_max_mhz
@@ -326,12 +329,10 @@ class Throttle:
                 msg("nvidia-smi -q -d POWER shows the limits and what may be set"),
                 evidence,
             )  # fmt: skip
+        if warm is None or limit is None or power is None or power >= 0.7 * limit:
+            return None
         two_minutes = [row for row in gpu.busy if row.ts >= now - 120.0]
-        if (
-            warm is not None and limit is not None and power is not None
-            and len(two_minutes) >= 80 and power < 0.7 * limit
-            and median(row.clock for row in two_minutes) < 0.8 * warm
-        ):  # fmt: skip
+        if len(two_minutes) >= 80 and median(row.clock for row in two_minutes) < 0.8 * warm:
             return _power_claim(
                 info.index, "warning", since,
                 msg("GPU {index}: capped at {power} W although {limit} W are "
