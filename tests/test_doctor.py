@@ -81,6 +81,14 @@ def test_version_mismatch(library: Path, tmp_path: Path) -> None:
     assert "shm" in checks  # the other checks go on
 
 
+def test_a_gpu_that_hangs_is_named_and_the_others_are_well(library: Path, tmp_path: Path) -> None:
+    checks = doctor(library, tmp_path / "s", "system gpus 3", "gpu 1 hang * 30")
+    assert checks["nvml"][0] == "PASS"
+    status, text = checks["gpus"]
+    assert status == "FAIL"
+    assert "1: " in text and "0: " not in text and "2: " not in text
+
+
 def test_nvml_that_hangs_does_not_hang_the_doctor(library: Path, tmp_path: Path) -> None:
     checks = doctor(library, tmp_path / "s", "system hang nvmlInitWithFlags 30")
     assert checks["nvml"] == ("FAIL", "NVML gave no answer for 2 s")

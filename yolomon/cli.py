@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -380,10 +380,13 @@ def _pass_on(tee: str | None, tr: Translate) -> None:
     click.echo(
         tr("The training goes on; its output is passed on to {where}. Ctrl-C ends it.", where=where), err=True
     )
-    try:
-        stream.pass_on(tee=tee)
-    except OSError as error:
-        click.echo(tr("The log cannot be passed on: {reason}", reason=error.strerror or str(error)), err=True)
+
+    def fault(error: OSError) -> None:
+        why = tr("The log cannot be passed on: {reason}", reason=error.strerror or str(error))
+        with suppress(OSError):  # the terminal is gone, too; the training goes on
+            click.echo(why, err=True)
+
+    stream.pass_on(tee=tee, told=fault)
 
 
 @contextmanager

@@ -6,11 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from yolomon.trainlog import stream
 
 ROOT = Path(__file__).resolve().parents[2]
 YOLOMON = [sys.executable, "-m", "yolomon"]
@@ -206,3 +209,28 @@ def test_a_recording_that_is_over_lets_the_training_that_is_piped_in_go_on(folde
     assert done.returncode == 0, done.stderr
     assert (folder / "finished").exists()
     assert '"step": 39' in done.stdout, "its output is passed on"
+
+
+def test_a_copy_that_cannot_be_written_is_in_the_exit_status(folder: Path) -> None:
+    with (folder / "good.jsonl").open("rb") as log:
+        done = subprocess.run(
+            [*YOLOMON, "--once", "-", "--tee", "/dev/full"], cwd=folder, env=ENVIRONMENT,
+            stdin=log, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert "epoch 1/3" in done.stdout and "No space left" in done.stdout
+
+
+@pytest.mark.parametrize("target", ["/dev/full", "/no/such/folder/tee.log"])
+def test_a_full_disk_under_what_is_passed_on_does_not_end_the_training(target: str) -> None:
+    read, write = os.pipe()
+    faults: list[OSError] = []
+    reader = threading.Thread(target=lambda: stream.pass_on(read, target, faults.append))
+    reader.start()
+    for _ in range(50):
+        os.write(write, b"x" * 10_000)  # more than a pipe holds
+    os.close(write)
+    reader.join(10)
+    assert not reader.is_alive()
+    os.close(read)
+    assert len(faults) == 1

@@ -17,6 +17,7 @@ from yolomon.history import GpuHistory, History
 from yolomon.messages import Translate
 from yolomon.model import Finding
 from yolomon.settings import Settings
+from yolomon.trainlog.stream import StreamSource
 from yolomon.units import duration, gibibytes, number
 
 
@@ -187,7 +188,8 @@ def print_once(
     else:
         for line in as_lines(history, findings, tr):
             click.echo(line)
-    return 2 if files and _unread(history, files) else 0
+    torn = any(isinstance(source, StreamSource) and source.tee_fault for source in session.sources)
+    return 2 if torn or (files and _unread(history, files)) else 0
 
 
 def _unread(history: History, files: Sequence[str]) -> bool:

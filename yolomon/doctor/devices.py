@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from yolomon.doctor.check import Check
 from yolomon.messages import msg
@@ -21,6 +23,7 @@ from yolomon.sources.nvml_library import (
 from yolomon.sources.procfs import Roots
 
 NAMES_SHOWN = 8
+T = TypeVar("T")
 
 
 def device_checks(roots: Roots, timeout_seconds: float) -> list[Check]:
@@ -82,37 +85,46 @@ def _binding() -> Check:
 
 def _nvml(roots: Roots, timeout_seconds: float) -> list[Check]:
     """Start NVML on a thread: on a sick GPU it may never come back (gpu-monitoring-tools#46)."""
-    answer: list[list[Check]] = []
-    thread = threading.Thread(
-        target=lambda: answer.append(_ask_nvml(Path(roots.top))), name="yolomon-doctor", daemon=True
-    )
-    thread.start()
-    thread.join(timeout_seconds)
-    if answer:
-        return answer[0]
+    until = time.monotonic() + timeout_seconds
+    started = _within(until, lambda: _start(Path(roots.top)))
+    if started is None:
+        return [
+            Check(
+                "nvml",
+                "FAIL",
+                msg("NVML gave no answer for {seconds} s", seconds=round(timeout_seconds)),
+                msg(
+                    "A GPU may be stuck: `sudo dmesg | grep -i xid`. "
+                    "Or set persistence mode: nvidia-smi -pm 1"
+                ),
+            )
+        ]
+    if isinstance(started, NvmlFailure):
+        return [_unavailable(started)]
+    nvml, count, driver = started
     return [
-        Check(
-            "nvml",
-            "FAIL",
-            msg("NVML gave no answer for {seconds} s", seconds=round(timeout_seconds)),
-            msg("A GPU may be stuck: `sudo dmesg | grep -i xid`. Or set persistence mode: nvidia-smi -pm 1"),
-        )
+        Check("nvml", "PASS", msg("NVML answers, driver {version}", version=driver or "?")),
+        _gpus(nvml, count, min(until, time.monotonic() + timeout_seconds / 2)),
     ]
 
 
-def _ask_nvml(top: Path) -> list[Check]:
+def _start(top: Path) -> tuple[Any, int, str | None] | NvmlFailure:
+    """The module, the number of GPUs, the driver's version. It is not shut down: a stuck GPU would wait."""
     try:
         nvml = load_binding()
         count, driver = start_nvml(nvml, top)
     except NvmlUnavailableError as error:
-        return [_unavailable(error.failure)]
-    try:
-        return [
-            Check("nvml", "PASS", msg("NVML answers, driver {version}", version=driver or "?")),
-            _gpus(nvml, count),
-        ]
-    finally:
-        nvml.nvmlShutdown()
+        return error.failure
+    return nvml, count, driver
+
+
+def _within(until: float, work: Callable[[], T]) -> T | None:
+    """What the work gives; None where it is not done by then: its thread is left to hang."""
+    answer: list[T] = []
+    thread = threading.Thread(target=lambda: answer.append(work()), name="yolomon-doctor", daemon=True)
+    thread.start()
+    thread.join(max(0.0, until - time.monotonic()))
+    return answer[0] if answer else None
 
 
 def _unavailable(failure: NvmlFailure) -> Check:
@@ -121,22 +133,35 @@ def _unavailable(failure: NvmlFailure) -> Check:
     return Check("nvml", status, failure.cause, failure.remedy)  # type: ignore[arg-type]
 
 
-def _gpus(nvml: Any, count: int) -> Check:  # noqa: ANN401 - pynvml has no types
-    names: list[str] = []
-    broken: list[str] = []
-    for index in range(count):
+def _gpus(nvml: Any, count: int, until: float) -> Check:  # noqa: ANN401 - pynvml has no types
+    """Ask each GPU on a thread of its own: one that hangs says nothing about the others."""
+    answers: list[str | None] = [None] * count  # what it is called; None: no answer yet
+    broken: dict[int, str] = {}
+
+    def ask(index: int) -> None:
         try:
-            names.append(plain(nvml.nvmlDeviceGetName(nvml.nvmlDeviceGetHandleByIndex(index))))
+            answers[index] = plain(nvml.nvmlDeviceGetName(nvml.nvmlDeviceGetHandleByIndex(index)))
         except (nvml.NVMLError, UnicodeDecodeError) as error:
-            broken.append(f"{index}: {error}")
-    if broken:
+            broken[index] = str(error)
+
+    threads = [threading.Thread(target=ask, args=(index,), daemon=True) for index in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    names = [name for name in answers if name is not None]
+    silent = [index for index, name in enumerate(answers) if name is None and index not in broken]
+    if broken or silent:
+        told = [f"{index}: {broken[index]}" for index in sorted(broken)] + [f"{index}: …" for index in silent]
         return Check(
             "gpus",
             "FAIL",
-            msg("GPUs that do not answer: {gpus}", gpus="; ".join(broken[:NAMES_SHOWN])),
+            msg("GPUs that do not answer: {gpus}", gpus="; ".join(told[:NAMES_SHOWN])),
             msg("See `sudo dmesg | grep -i xid`; a lost GPU comes back with a reboot"),
         )
     if not names:
         return Check("gpus", "WARN", msg("NVML works and knows no GPU"))
     shown = ", ".join(f"{names.count(name)}x {name}" for name in dict.fromkeys(names))
+    if count == 1:
+        return Check("gpus", "PASS", msg("one GPU: {name}", name=names[0]))
     return Check("gpus", "PASS", msg("{count} GPUs: {names}", count=count, names=shown))

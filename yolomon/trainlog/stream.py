@@ -46,6 +46,11 @@ class StreamSource:
         if self._thread is not None:
             self._thread.join(timeout_seconds)
 
+    @property
+    def tee_fault(self) -> Message | None:
+        """Why the file has not got all of the input; None while it has."""
+        return self._tee_fault
+
     def _run(self, emit: Callable[[Item], None]) -> None:
         log = Log(STDIN)
         tee = self._open_tee()
@@ -107,20 +112,35 @@ class StreamSource:
         return tee
 
 
-def pass_on(descriptor: int = 0, tee: str | None = None) -> None:
+def pass_on(
+    descriptor: int = 0, tee: str | None = None, told: Callable[[OSError], object] | None = None
+) -> None:
     """Go on reading a pipe to its end, into the file, or onto the terminal without one.
 
-    A trainer that writes into a pipe nobody reads is ended by it (SIGPIPE) or waits for ever.
+    A trainer that writes into a pipe nobody reads is ended by it (SIGPIPE) or waits for ever. So where the
+    output cannot be written (a full disk, a terminal that is gone) that is told once, and reading goes on.
     """
-    target = (
-        None if tee is None else os.open(tee, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-    )
+    target: int | None = 1
+    try:
+        if tee is not None:
+            target = os.open(tee, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        target = None
+        if told is not None:
+            told(error)
     try:
         while data := os.read(descriptor, READ_BYTES):
-            while data:
-                data = data[os.write(1 if target is None else target, data) :]
+            try:
+                while data and target is not None:
+                    data = data[os.write(target, data) :]
+            except OSError as error:
+                if tee is not None and target is not None:
+                    os.close(target)
+                target = None
+                if told is not None:
+                    told(error)
     finally:
-        if target is not None:
+        if tee is not None and target is not None:
             os.close(target)
 
 
