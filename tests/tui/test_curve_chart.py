@@ -50,6 +50,11 @@ def test_a_logarithm_shows_powers_and_leaves_out_what_is_not_positive() -> None:
     assert "1" in labels or "0.1" in labels
 
 
+def test_a_curve_that_is_zero_so_far_has_a_scale_for_people() -> None:
+    shown = "\n".join(text([Drawn(curve([0.0] * 3), "work")], Look(0.0, 2.0), height=12))
+    assert "e-" not in shown and " 0│" in shown and " 1│" in shown
+
+
 def test_a_window_without_a_point_draws_nothing() -> None:
     assert text([Drawn(curve([1.0, 2.0]), "work")], Look(50, 60)) == []
 

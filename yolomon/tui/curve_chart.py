@@ -81,7 +81,9 @@ def bounds(drawn: list[Drawn], look: Look) -> tuple[float, float] | None:
     if low > high:
         return None
     if low == high:
-        margin = abs(low) * 0.1 or 1e-9
+        if not low:
+            return 0.0, 1.0
+        margin = abs(low) * 0.1
         return (low / 1.1, high * 1.1) if look.logarithmic else (low - margin, high + margin)
     return low, high
 

@@ -265,7 +265,7 @@ def plot_rows(
     least_x, most_x = min(xs[0] for xs, _ in series), max(xs[-1] for xs, _ in series)
     low, high = y_bounds(series, least_x + WARM_UP_SHARE * (most_x - least_x))
     if low == high:
-        low, high = low - abs(low) * 0.1 - 1e-9, high + abs(high) * 0.1 + 1e-9
+        low, high = (low - abs(low) * 0.1, high + abs(high) * 0.1) if low else (0.0, 1.0)
     if most_x <= least_x:
         most_x = least_x + 1
     y_ruler, x_ruler = figure.ruler("y", "left"), figure.ruler("x", "lower")
@@ -285,7 +285,7 @@ def plot_rows(
     down = height - 2 if height > 3 else 0  # the axis and its numbers are below
     places = [round((high - min(max(ys[-1], low), high)) / (high - low) * (down - 1)) for _, ys in series]
     taken: set[int] = set()
-    order = sorted(range(len(ends)), key=lambda place: -series[place][1][-1]) if down >= 2 * len(ends) else []
+    order = sorted(range(len(ends)), key=lambda place: -series[place][1][-1]) if down > len(ends) else []
     for place in order:
         row = next((r for r in _near(places[place], down) if r not in taken), None)
         if row is not None:
