@@ -8,7 +8,18 @@ from hypothesis import strategies as st
 from yolomon.history import Bucket, Table
 from yolomon.tui import theme
 from yolomon.tui.glyphs import ASCII, UNICODE
-from yolomon.tui.plots import ColumnCache, Style, TimeAxis, axis_for, many_rows, mark, one_row, runs, waiting
+from yolomon.tui.plots import (
+    ColumnCache,
+    Style,
+    TimeAxis,
+    axis_for,
+    braille_rows,
+    many_rows,
+    mark,
+    one_row,
+    runs,
+    waiting,
+)
 from yolomon.tui.widgets.curves import nice_ticks
 
 PERCENT = Style(scale=100.0, ink=lambda _: "work")
@@ -94,6 +105,12 @@ def test_between_two_turns_only_the_newest_column_changes() -> None:
         columns = list(cache.get((), table, "x", TimeAxis(float(second), 5.0), 4))
         fresh = ColumnCache().get((), table, "x", TimeAxis(float(second), 5.0), 4)
         assert columns == fresh
+
+
+def test_in_braille_there_is_no_gap_either() -> None:
+    top, bottom = braille_rows([Bucket(0.0, 20.0, 100.0)] * 2, MEAN, UNICODE, 2)
+    assert top == [("⣿", "band")] and bottom == [("⣿", "work")]  # the mean fills two of the lower four dots
+    assert braille_rows([Bucket(0.0, 10.0, 100.0)] * 2, MEAN, UNICODE, 2)[1] == [("⣿", "band")]
 
 
 BUCKETS = [Bucket(v / 2, v * 0.8, v) for v in (0.0, 10.0, 45.0, 80.0, 100.0)]

@@ -405,8 +405,10 @@ def braille_rows(
                 _dots(pair, style, height, level, mean=style.measure == "mean"),
                 _dots(pair, style, height, level, mean=False) if height > 1 else 0,
             )
-            bits = solid or spread
-            row.append((chr(0x2800 + bits) if bits else " ", ink if solid else "band" if spread else "dim"))
+            # Where the mean ends within a cell all its dots have the ink of the greater part: no gap.
+            bits = solid | spread
+            mostly = 2 * solid.bit_count() >= bits.bit_count()
+            row.append((chr(0x2800 + bits) if bits else " ", (ink if mostly else "band") if bits else "dim"))
     return rows
 
 
