@@ -63,6 +63,7 @@ class Log:
         self._overlong = 0
         self._unknown = bytearray()
         self._unknown_size = 0
+        self._looked_at = 0  # how much of an unknown log was looked at for its format
         self._whole_changed = False
         self._told_restart = False
         self._seen: dict[int, None] = {}
@@ -190,9 +191,14 @@ class Log:
 
     def _recognise(self, now: float, *, final: bool = False) -> list[TrainRecord]:
         """Find the format; once found, what was kept is read."""
+        # A long text without a format is not looked at anew for each line.
+        if not final and self._unknown_size - self._looked_at < min(len(self._unknown), HEAD_LIMIT) // 16:
+            return []
         data = bytes(self._unknown)
         if not data or not (final or b"\n" in data or b"\r" in data or len(data) >= HEAD_LIMIT):
             return []
+        if b"\n" in data:
+            self._looked_at = self._unknown_size
         path = Path(self.path)
         # Behind a long preamble the newest part tells the format.
         part = data[:HEAD_LIMIT] if self._unknown_size == len(data) else data[-HEAD_LIMIT:]
@@ -218,6 +224,8 @@ class Log:
     def _quiet(self, now: float) -> list[TrainRecord]:
         """Quiet for a while: a lone object without a line end is complete, a whole file is read."""
         if self.format is None:
+            if self._looked_at != self._unknown_size and b"\n" in self._unknown:
+                return [*self._recognise(now, final=True)]
             if complete(bytes(self._unknown[:WHOLE_LIMIT])):
                 return [*self._recognise(now, final=True), *self._quiet_line(now)]
             return []
@@ -269,7 +277,7 @@ class Log:
         self._repeats = set(self._seen)
         self._seen = {}
         self._unknown.clear()
-        self._unknown_size = 0
+        self._unknown_size = self._looked_at = 0
         self.format = self._parser = None
         self._splitter = LineSplitter()
         self._overlong = 0

@@ -22,7 +22,7 @@ from yolomon.trainlog.formats.console_lines import is_alarming
 from yolomon.trainlog.plain_text import plain
 
 _PREFIX = re.compile(
-    rb"(?:\x1b\[[0-9;]*m)*(?:"
+    rb"[ \t]{0,16}(?:\x1b\[[0-9;]*m)*(?:"
     rb"\[(?:rank|default)(\d{1,5})\]: ?"
     rb"|\[\d{1,5},(\d{1,5})\]<std(?:out|err)>: ?"
     rb"| {0,3}0: (?!-?[\d.]+, )"  # Darknet counts its iterations so
