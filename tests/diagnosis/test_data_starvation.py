@@ -75,6 +75,18 @@ def test_a_fifth_of_the_step_is_not_enough() -> None:
     assert starving(0.2).train(60).said("data-starvation") == []
 
 
+def test_one_batch_that_comes_late_is_no_starvation() -> None:
+    scene = starving(0.01)
+    scene.batches = 10**6
+    scene.train(30)
+    step, scene.step_seconds, scene.data_share = scene.step_seconds, 14.0, [0.98]
+    scene.gpus[0].busy = 1.0
+    scene.wait(14)
+    scene._batch(scene.now)
+    scene.step_seconds, scene.data_share, scene.gpus[0].busy = step, [0.01], 90.0
+    assert scene.train(40).said("data-starvation") == []
+
+
 def test_the_first_batch_of_an_epoch_is_the_loaders_start() -> None:
     scene = Scene(1).start()
     scene.batches = 25  # 5 s

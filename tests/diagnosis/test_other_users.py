@@ -144,13 +144,22 @@ def test_another_job_with_little_cpu_that_costs_time() -> None:
     assert scene.train(60).said(*OTHERS) == [("gpu-contention", "gpu0", "warning")]
 
 
-@pytest.mark.parametrize(("at_rest", "said"), [(95.0, [("gpu-contention", "gpu0", "warning")]), (0.0, [])])
-def test_the_gpu_computes_while_the_job_saves(at_rest: float, said: list[tuple[str, str, str]]) -> None:
+@pytest.mark.parametrize(
+    ("at_rest", "cores", "said"),
+    [
+        (95.0, 0.06, [("gpu-contention", "gpu0", "warning")]),
+        (0.0, 0.06, []),
+        (95.0, 0.0, [("orphan-memory", "gpu0", "warning")]),  # asleep: a validation that the log leaves out
+    ],
+)
+def test_the_gpu_computes_while_the_job_saves(
+    at_rest: float, cores: float, said: list[tuple[str, str, str]]
+) -> None:
     """Another job that was there from the start: no step was ever shorter."""
     scene = Scene(1)
     scene.gpus[0].others = [GpuProcess(pid=77, memory_used_bytes=19 * GIB)]
     scene.more.append(ProcessSample(pid=77, parent_pid=1, name="python3"))
-    scene.cpu[77] = 0.06
+    scene.cpu[77] = cores
     scene.start()
     for _ in range(4):
         scene.train(15)

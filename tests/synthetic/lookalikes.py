@@ -117,6 +117,12 @@ def _pauses(x: Labelled, ddp: Labelled) -> Iterator[Labelled]:
         edits.with_time_put_in(x, "", at, 8.0, {0: idle}, cpu_cores=1.0),
         "one slow step of 8 s",
     )
+    for seconds in (5.0, 8.0):
+        at = event(ddp, "batch", 70)
+        yield named(
+            edits.with_time_put_in(ddp, "", at, seconds, {0: idle, 1: spinning}, cpu_cores=1.0),
+            f"rank 0 keeps the others waiting once, for {seconds:g} s",
+        )
     at = event(x, "batch", 60)
     once = edits.with_time_put_in(x, "", at, 9.0, {0: idle}, cpu_cores=1.0)
     yield named(

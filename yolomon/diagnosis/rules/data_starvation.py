@@ -27,6 +27,8 @@ BUSY_PINNED = declare(
 )
 LEAST_SECONDS = 6.0
 LEAST_BATCHES = 6
+WAITS_SHARE = 0.3  # of a step
+LEAST_WAITING = 3  # steps: with many workers only some steps wait, for long
 SKIPPED_BATCHES = 2  # kernels are chosen, the loader starts
 
 
@@ -38,6 +40,7 @@ class _Share(msgspec.Struct, frozen=True):
     batches: int
     seconds: float
     onset_ts: float
+    waiting: int  # steps that waited for a good part of their time
 
 
 class DataStarvation:
@@ -80,7 +83,10 @@ class DataStarvation:
             if (share := window.share(rank, view.now_ts)) is not None
         ]
         starving = [
-            s for s in shares if s.share >= view.thresholds[CLEAR_SHARE if s.rank in self._active else SHARE]
+            s
+            for s in shares
+            if s.share >= view.thresholds[CLEAR_SHARE if s.rank in self._active else SHARE]
+            and (s.rank in self._active or s.waiting >= LEAST_WAITING)  # not one batch that came late once
         ]
         self._active = {s.rank for s in starving}
         if starving:
@@ -129,6 +135,7 @@ class _Window:
 
     def __init__(self) -> None:
         self.steps: deque[tuple[float, float, float]] = deque()  # time, data seconds, step seconds
+        self.waiting = 0  # steps that waited for a good part of their time
         self.data = 0.0
         self.step = 0.0
         self.onset_ts: float | None = None
@@ -141,10 +148,12 @@ class _Window:
             return
         data = min(data, step)
         self.steps.append((ts, data, step))
+        self.waiting += data >= WAITS_SHARE * step
         self.data += data
         self.step += step
         while len(self.steps) > LEAST_BATCHES and self.step - self.steps[0][2] >= seconds:
             _, old_data, old_step = self.steps.popleft()
+            self.waiting -= old_data >= WAITS_SHARE * old_step
             self.data -= old_data
             self.step -= old_step
         if data >= 0.15 * step:
@@ -163,7 +172,14 @@ class _Window:
             return None
         onset = newest if self.onset_ts is None else self.onset_ts
         return _Share(
-            rank, self.data / self.step, self.data / count, self.step / count, count, self.step, onset
+            rank,
+            self.data / self.step,
+            self.data / count,
+            self.step / count,
+            count,
+            self.step,
+            onset,
+            self.waiting,
         )
 
 

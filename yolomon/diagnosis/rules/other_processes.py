@@ -89,7 +89,9 @@ class OtherProcesses:
         if ours:
             seen.slowed = seen.slowed or _slowed_since(view, seen.since_ts)  # kept: steps leave the history
             _read_at_rest(view, gpu, seen)
-        by_effect = ours and (seen.slowed or _busy_at_rest(view, seen))
+        # A sleeping notebook must not pay for a validation that the log does not tell of.
+        awake = cpu is None or cpu >= SLEEPS_CPU
+        by_effect = ours and (seen.slowed or (awake and _busy_at_rest(view, seen)))
         return Judged(
             other=other,
             doing=_doing(view, other, cpu, by_effect, view.now_ts - seen.still_since_ts),

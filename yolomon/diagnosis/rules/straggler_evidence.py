@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import islice, pairwise
 from statistics import median
 
 from yolomon.diagnosis.rules.base import View
@@ -11,6 +11,10 @@ from yolomon.diagnosis.seconds import Means
 NOW_SECONDS = 30.0
 FIRST_STEPS = 5  # choose kernels
 STEPS_BEFORE = 200
+STEPS_FOR_SLOW = 600
+SLOW_SECONDS = 1.5
+SLOW_TIMES = 5.0
+HABIT = 3  # so many slow steps are no accident
 STEPS_FOR_DATA = 60
 MOST_SECONDS = 2 / 3  # of training in which a slow rank is seen to be slow
 EDGE_SECONDS = 3.0  # of an epoch, at which the log's place and the GPUs' may differ
@@ -42,6 +46,18 @@ def slow_throughout(view: View, slow: int, least_points: float, seconds: float, 
         for second, row in sorted(by_second.items())
         if len(row) == len(view.job.gpu_indices)
     ]
+    once = _single_slow_steps(view)
+    if once:  # what they cost is no habit of that rank: the other seconds must say the same
+        apart = [
+            (second, points)
+            for second, points in apart
+            if not any(times[second][0] < end and begin < times[second][1] for begin, end in once)
+        ]
+        if len(apart) < seconds / 2:
+            return False
+        latest = [points for _, points in apart[-round(seconds) :]]
+        if sum(latest) / len(latest) < least_points:
+            return False
     newest: list[tuple[int, float]] = []
     covered = 0.0
     for second, points in reversed(apart):
@@ -64,6 +80,23 @@ def slow_throughout(view: View, slow: int, least_points: float, seconds: float, 
         )
     ]
     return len(inner) >= seconds and sum(inner) / len(inner) >= least_points
+
+
+def _single_slow_steps(view: View) -> list[tuple[float, float]]:
+    """Steps of the newest training that took many times the usual, where they are only one or two."""
+    leader = view.phases.leader
+    typical = None if leader is None else leader.typical_gap()
+    told = None if leader is None else view.history.train.ranks.get(leader.rank)
+    if typical is None or told is None:
+        return []
+    found = []
+    newest = list(islice(reversed(told.batches), STEPS_FOR_SLOW))
+    for later, earlier in pairwise(newest):
+        if later.ts < view.now_ts - 150.0:
+            break
+        if later.epoch == earlier.epoch and later.ts - earlier.ts > max(SLOW_SECONDS, SLOW_TIMES * typical):
+            found.append((earlier.ts, later.ts))
+    return found if len(found) < HABIT else []
 
 
 def onset_of(view: View, slow: int) -> float:
