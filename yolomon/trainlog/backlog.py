@@ -109,6 +109,7 @@ class BacklogReader:
     def share(self, tracker: SegmentTracker, length: EpochLength) -> None:
         """Go on where another reader of the same log stands, and let it go on where this one will stand."""
         self.tracker, self._length = tracker, length
+        self._end = None
 
     def _parts(self, data: bytes, now: float) -> list[TrainRecord | Column]:
         if b"\0" in data:

@@ -15,6 +15,8 @@ from yolomon.trainlog.roles import loss_is_broken
 from yolomon.trainlog.segments import SegmentTracker
 
 CHUNK_BYTES = 1 << 15  # one takes about 10 ms to read: the screen gets its turn in between
+FRAMES_WANTED = 50_000  # of a progress bar's redraws in a whole log; a curve has some 2000 blocks
+LEAST_FRAMES = 8  # of a chunk
 
 
 class TextReader:
@@ -37,7 +39,9 @@ class TextReader:
         Raises:
             OSError: the file cannot be read any more.
         """
-        splitter = LineSplitter(redraws=self.format.reads == "redraws")
+        redraws = self.format.reads == "redraws"
+        splitter = LineSplitter(redraws=redraws)
+        frames = max(LEAST_FRAMES, FRAMES_WANTED * CHUNK_BYTES // max(1, self.end))
         with open(self.path, "rb", buffering=0) as file:
             offset = 0
             while offset < self.end:
@@ -46,7 +50,7 @@ class TextReader:
                     break
                 offset += len(data)
                 parts: list[TrainRecord | Column] = []
-                for line in splitter.feed(data):
+                for line in splitter.feed(thinned(data, frames) if redraws else data):
                     parts.extend(self._records(line, now))
                 yield Block(parts, offset)
 
@@ -62,3 +66,23 @@ class TextReader:
                 self.nan_losses += 1
             # Only curves are made of them, which want no more than the segment.
             yield msgspec.structs.replace(record, segment=segment) if segment else record
+
+
+def thinned(data: bytes, frames: int) -> bytes:
+    """The text without most of the redraws of its bars, where it has more than about `frames` of them.
+
+    Each line keeps its first and its last two (the one before a CRLF, too), and some in between: they show
+    running means, so what an epoch came to, NaN included, stands in its last one.
+    """
+    found = data.count(b"\r")
+    if found <= frames:
+        return data
+    every = -(-found // frames)
+    return b"\n".join(
+        b"\r".join(
+            frame for place, frame in enumerate(parts) if place % every == 0 or place >= len(parts) - 2
+        )
+        if len(parts := row.split(b"\r")) > 3
+        else row
+        for row in data.split(b"\n")
+    )
