@@ -1,27 +1,33 @@
-"""What attach and the feature statistics cost a training step: interleaved A/B inside one real training.
+"""What attach and the feature statistics cost a training step: interleaved A/B inside real trainings.
 
-    python -m tests.benchmarks.trainer_overhead [--device cpu|0] [--model yolo11n.yaml] [--steps 120]
+    python -m tests.benchmarks.trainer_overhead [--device cpu|0] [--seconds 70] [--cases MODEL:BATCH:PIXELS]
 
-Steps without yolomon, with attach, and with attach and a sample of feature statistics are mixed at random in
-one run of Ultralytics, so that drift of the machine meets all alike. A step is timed from the moment its
-batch is there to the end of its callbacks, with the GPU waited for. Printed are, for each kind of step,
-the median, its difference to the steps without, as a share of the step, and a 95 % interval of that by
-bootstrap; beside it the time spent in yolomon's callbacks, the sharper figure where steps vary more than
-yolomon costs (hooks are only in the difference). The cost of features is that of a sampled step, spread
-over the 100 steps between two samples.
+Each case is one run of Ultralytics. In it blocks of steps without yolomon, with attach, and with attach and a
+sample of feature statistics at each step take turns in random order, so that drift of the machine meets all
+alike; a block lasts about a second, because attach reads and writes a few times a second and not at every
+step. A step is timed from the moment its batch is there to the end of its callbacks, with the GPU waited for.
+
+Printed are, for each kind of step, its mean time and, as a share of a step without, what it takes longer
+(median over the rounds of three blocks) and what is spent in yolomon's callbacks (mean over the blocks, all
+reading and writing in it), each with a 95 % interval by bootstrap over rounds. The second is the sharper
+figure where steps vary more than yolomon costs; hooks and effects on other work are only in the first. The
+cost of features is that of a sampled step, spread over the 100 steps between two samples.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import gc
 import json
 import os
 import random
-import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import fmean, median
 from typing import Any
 
 os.environ.update(YOLO_OFFLINE="1", YOLO_AUTOINSTALL="false", MPLBACKEND="agg")
@@ -31,46 +37,42 @@ from yolomon.trainer.ultralytics import EVENTS, Attachment
 
 KINDS = ("without", "attach", "features")
 EVERY = 100
-WARM_UP_STEPS = 6
+WARM_UP_SECONDS = 8.0
+BLOCK_SECONDS = 1.0
+BLOCK_STEPS = 5  # at least
+GPU_CASES = ("yolo11n:8:640", "yolo11n:16:640", "yolo11n:64:640", "yolo11x:32:640")
+CPU_CASES = ("yolo11n:2:32", "yolo11n:4:160")
 
 
 class Probe:
-    """Times steps and switches yolomon's callbacks on and off between them."""
+    """Times steps and switches yolomon's callbacks on and off between blocks of them."""
 
     def __init__(self, seed: int) -> None:
         self.attachment = Attachment(features=True, every=1)
-        self.times: dict[str, list[float]] = {kind: [] for kind in KINDS}
-        self.own: dict[str, list[float]] = {kind: [] for kind in KINDS}
+        self.rounds: list[dict[str, tuple[float, float, int]]] = []  # kind: step seconds, own, steps
         self._chance = random.Random(seed)
         self._deck: list[str] = []
+        self._round: dict[str, tuple[float, float, int]] = {}
         self._kind = KINDS[0]
+        self._block = [0.0, 0.0, 0]
         self._began = self._own = 0.0
-        self._steps = self._in_epoch = 0
+        self._in_epoch = 0
+        self._start: float | None = None
+        self._monitor: Any = None
 
     def epoch_start(self, _trainer: Any) -> None:
         self._in_epoch = 0
 
     def batch_start(self, trainer: Any) -> None:
-        if not self._deck:
-            self._deck = list(KINDS)
-            self._chance.shuffle(self._deck)
-        self._kind = self._deck.pop()
+        first = self._start is None
+        self._start = self._start or time.perf_counter()
+        if first or (self._block[0] >= BLOCK_SECONDS and self._block[2] >= BLOCK_STEPS):
+            self._next_block()
         self._own = 0.0
-        stream = self.attachment._stream
-        assert stream is not None
-        monitor = stream._monitor
-        if monitor is not None:
-            stream._benchmark_monitor = monitor  # type: ignore[attr-defined]
-        monitor = stream._benchmark_monitor  # type: ignore[attr-defined]
-        if self._kind == "features":
-            stream._monitor = monitor
-        else:
-            monitor._release_trigger()
-            monitor._disarm()
-            stream._monitor = None
+        monitor = self._switch_features(on=self._kind == "features")
         wait_for_gpu()
         self._began = time.perf_counter()
-        if self._kind == "features" and monitor._sample is None:
+        if monitor is not None and monitor._sample is None:
             self._owned(monitor._arm)
         if self._kind != "without":
             self._owned(lambda: self.attachment.on_train_batch_start(trainer))
@@ -80,13 +82,35 @@ class Probe:
             self._owned(lambda: self.attachment.on_train_batch_end(trainer))
         wait_for_gpu()
         seconds = time.perf_counter() - self._began
-        self._steps += 1
         self._in_epoch += 1
-        if self._steps > WARM_UP_STEPS and self._in_epoch > 1:
-            self.times[self._kind].append(seconds)
-            self.own[self._kind].append(self._own)
+        if self._in_epoch > 1:
+            self._block[0] += seconds
+            self._block[1] += self._own
+            self._block[2] += 1
 
-    def _owned(self, call: Any) -> None:
+    def _next_block(self) -> None:
+        if self._block[2]:
+            self._round[self._kind] = (self._block[0], self._block[1], int(self._block[2]))
+        if not self._deck:
+            assert self._start is not None
+            if len(self._round) == len(KINDS) and time.perf_counter() - self._start > WARM_UP_SECONDS:
+                self.rounds.append(self._round)
+            self._round, self._deck = {}, list(KINDS)
+            self._chance.shuffle(self._deck)
+        self._kind = self._deck.pop()
+        self._block = [0.0, 0.0, 0]
+
+    def _switch_features(self, *, on: bool) -> Any:
+        stream = self.attachment._stream
+        assert stream is not None
+        self._monitor = stream._monitor or self._monitor
+        if not on:
+            self._monitor._release_trigger()
+            self._monitor._disarm()
+        stream._monitor = self._monitor if on else None
+        return stream._monitor
+
+    def _owned(self, call: Callable[[], object]) -> None:
         began = time.perf_counter()
         call()
         self._own += time.perf_counter() - began
@@ -98,69 +122,106 @@ def wait_for_gpu() -> None:
         torch.cuda.synchronize()
 
 
-def interval(kind: list[float], without: list[float], spread: int, rounds: int = 2000) -> tuple[float, float]:
-    """95 % bootstrap interval of the overhead in percent of a step."""
+def interval(
+    values: Sequence[float], of: Callable[[Sequence[float]], float], rounds: int = 2000
+) -> tuple[float, float]:
+    """95 % interval of `of(values)` by bootstrap."""
     chance = random.Random(1)
-    shares = []
-    for _ in range(rounds):
-        a = statistics.median(chance.choices(without, k=len(without)))
-        b = statistics.median(chance.choices(kind, k=len(kind)))
-        shares.append((b - a) / a / spread * 100)
-    shares.sort()
-    return shares[int(0.025 * rounds)], shares[int(0.975 * rounds)]
+    found = sorted(of(chance.choices(values, k=len(values))) for _ in range(rounds))
+    return found[int(0.025 * rounds)], found[int(0.975 * rounds)]
+
+
+def train(model_name: str, batch: int, pixels: int, given: argparse.Namespace, data: Path) -> Probe:
+    from ultralytics import YOLO
+
+    on_gpu = given.device != "cpu"
+    probe = Probe(seed=0)
+    model = YOLO(f"{model_name}.yaml")
+    model.add_callback("on_train_epoch_start", probe.epoch_start)
+    for event in EVENTS:
+        if event not in {"on_train_batch_start", "on_train_batch_end"}:
+            model.add_callback(event, getattr(probe.attachment, event))
+    model.add_callback("on_train_batch_start", probe.batch_start)
+    model.add_callback("on_train_batch_end", probe.batch_end)
+    # Without checkpoints, which take longer than an epoch here, newer versions end with this error.
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(FileNotFoundError):
+        model.train(
+            data=str(data), imgsz=pixels, batch=batch, nbs=batch, device=given.device, amp=on_gpu,
+            epochs=100000, time=(given.seconds + WARM_UP_SECONDS) / 3600, workers=given.workers,
+            plots=False, val=False, save=False, verbose=False, project=folder, name="run",
+        )  # fmt: skip
+    return probe
+
+
+def report(case: str, device: str, rounds: list[dict[str, tuple[float, float, int]]]) -> dict[str, Any]:
+    """Print a case's table and hand its figures back."""
+    without = [one["without"][0] / one["without"][2] for one in rounds]
+    base = fmean(without)
+    print(f"\n{case} on {device}: {len(rounds)} rounds, a step without yolomon {base * 1000:.2f} ms")
+    print(f"{'step':<9}{'n':>6}{'mean ms':>10}{'longer by %':>13}{'95 % interval':>21}"
+          f"{'callbacks ms':>14}{'callbacks %':>13}{'95 % interval':>21}")  # fmt: skip
+    found: dict[str, Any] = {"case": case, "device": device, "rounds": len(rounds), "step_ms": base * 1000}
+    for kind in KINDS:
+        spread = EVERY if kind == "features" else 1
+        times = [one[kind][0] / one[kind][2] for one in rounds]
+        own = [one[kind][1] / one[kind][2] for one in rounds]
+        longer = [100 * (t - w) / w / spread for t, w in zip(times, without, strict=True)]
+        share = [100 * o / base / spread for o in own]
+        low, high = interval(longer, median)
+        own_low, own_high = interval(share, fmean)
+        count = sum(one[kind][2] for one in rounds)
+        print(
+            f"{kind:<9}{count:>6}{fmean(times) * 1000:>10.3f}{median(longer):>13.3f}"
+            f"{f'{low:.3f} .. {high:.3f}':>21}{fmean(own) * 1000:>14.4f}{fmean(share):>13.4f}"
+            f"{f'{own_low:.4f} .. {own_high:.4f}':>21}"
+        )
+        found[kind] = {
+            "steps": count, "longer_percent": median(longer), "longer_interval": (low, high),
+            "callbacks_ms": fmean(own) * 1000, "callbacks_percent": fmean(share),
+            "callbacks_interval": (own_low, own_high),
+        }  # fmt: skip
+    return found
 
 
 def main() -> None:
     import torch
-    from ultralytics import YOLO
 
     on_gpu = torch.cuda.is_available()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="0" if on_gpu else "cpu")
-    parser.add_argument("--model", default="yolo11x.yaml" if on_gpu else "yolo11n.yaml")
-    parser.add_argument("--imgsz", type=int, default=640 if on_gpu else 160)
-    parser.add_argument("--batch", type=int, default=32 if on_gpu else 4)
-    parser.add_argument("--steps", type=int, default=600 if on_gpu else 120)
+    parser.add_argument("--cases", nargs="+", metavar="MODEL:BATCH:PIXELS")
+    parser.add_argument("--seconds", type=float, default=70.0 if on_gpu else 30.0, help="a case")
+    parser.add_argument("--workers", type=int, default=min(16, os.cpu_count() or 1) if on_gpu else 0)
+    parser.add_argument("--images", type=int, default=1024 if on_gpu else 96)
     given = parser.parse_args()
-    per_epoch = min(60, given.steps)
+    results = []
     with tempfile.TemporaryDirectory() as folder:
-        data = draw_dataset(Path(folder) / "data", train=given.batch * per_epoch, val=4, size=given.imgsz)
-        probe = Probe(seed=0)
-        model = YOLO(given.model)
-        model.add_callback("on_train_epoch_start", probe.epoch_start)
-        for event in EVENTS:
-            if event not in {"on_train_batch_start", "on_train_batch_end"}:
-                model.add_callback(event, getattr(probe.attachment, event))
-        model.add_callback("on_train_batch_start", probe.batch_start)
-        model.add_callback("on_train_batch_end", probe.batch_end)
-        arguments = {"imgsz": given.imgsz, "batch": given.batch, "nbs": given.batch, "device": given.device}
-        model.train(
-            **arguments,
-            data=str(data),
-            epochs=max(1, given.steps // per_epoch),
-            amp=given.device != "cpu",
-            plots=False,
-            val=False,
-            workers=8 if on_gpu else 0,
-            project=folder,
-            name="run",
-            verbose=False,
+        drawn: dict[int, Path] = {}
+        for case in given.cases or (CPU_CASES if given.device == "cpu" else GPU_CASES):
+            model, batch, pixels = case.split(":")
+            size = int(pixels)
+            if size not in drawn:
+                drawn[size] = draw_dataset(
+                    Path(folder) / f"drawn{size}", train=given.images, val=4, size=size
+                )
+            probe = train(model, int(batch), size, given, drawn[size])
+            if len(probe.rounds) < 3:
+                print(f"\n{case}: only {len(probe.rounds)} rounds in {given.seconds:.0f} s")
+                continue
+            results.append(report(case, given.device, probe.rounds))
+            del probe
+            gc.collect()
+            if on_gpu:
+                torch.cuda.empty_cache()
+    print(f"\ntorch {torch.__version__}")
+    for found in results:
+        attach = found["attach"]
+        low, high = attach["callbacks_interval"]
+        print(
+            f"{found['case']}: attach {attach['callbacks_ms']:.3f} ms of {found['step_ms']:.1f} ms a step, "
+            f"{attach['callbacks_percent']:.3f} % (95 % interval {low:.3f} to {high:.3f})"
         )
-    without = statistics.median(probe.times["without"])
-    print(f"\n{given.model} {given.imgsz} px, batch {given.batch}, {given.device}, torch {torch.__version__}")
-    print(f"{'step':<10}{'n':>5}{'median ms':>12}{'overhead %':>12}{'95 % interval':>20}{'callbacks %':>13}")
-    report: dict[str, Any] = {"model": given.model, "device": given.device, "step_ms": without * 1000}
-    for kind in KINDS:
-        times, own = probe.times[kind], probe.own[kind]
-        spread = EVERY if kind == "features" else 1
-        median = statistics.median(times)
-        share = (median - without) / without / spread * 100
-        low, high = interval(times, probe.times["without"], spread) if kind != "without" else (0.0, 0.0)
-        own_share = statistics.median(own) / without / spread * 100
-        bounds = f"{low:.4f} .. {high:.4f}"
-        print(f"{kind:<10}{len(times):>5}{median * 1000:>12.3f}{share:>12.4f}{bounds:>20}{own_share:>13.4f}")
-        report[kind] = {"percent": share, "low": low, "high": high, "own_percent": own_share}
-    print(json.dumps(report))
+    print(json.dumps(results))
 
 
 if __name__ == "__main__":

@@ -39,9 +39,9 @@ def on_device(value: object) -> bool:
     return getattr(getattr(value, "device", None), "type", "cpu") != "cpu"
 
 
-def without_graph(tensor: Tensor) -> Tensor:
-    """The tensor, cut off from the graph that made it: holding it must not hold that."""
-    return tensor.detach() if tensor.requires_grad else tensor
+def without_graph(value: Tensor) -> Tensor:
+    """The tensor, cut off from the graph that made it: holding it must not hold that. Others as they are."""
+    return value.detach() if getattr(value, "requires_grad", False) else value
 
 
 class Transfer:

@@ -12,6 +12,7 @@ import sys
 import time
 import weakref
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from yolomon.trainer.layers import unwrap
 from yolomon.trainer.memory import BlockCensus, allocator_numbers
 from yolomon.trainer.plain import jsonable, number, short
 from yolomon.trainer.run_facts import loader_length, run_facts
-from yolomon.trainer.step_numbers import gradient_scale, learning_rates, losses
+from yolomon.trainer.step_numbers import cut_off, gradient_scale, learning_rates, step_fields
 from yolomon.trainer.writer import JsonlLogger
 
 STREAM_NAME = "yolomon.jsonl"
@@ -119,23 +120,21 @@ class RunStream:
         self._step = ((self._epoch or 1) - 1) * (self._batches or 0) + self._batch
         images = self._images_in_batch
         due = self.log.due()
-        numbers, held = losses(self.trainer, self._need("loss_items"))
-        fields = {
+        step = {
             "epoch": self._epoch,
             "epochs": self._epochs(),
             "batch": self._batch,
             "batches": self._batches,
             "step": self._step,
-            "data_time": round(waited, 5),
-            "step_time": round(now - self._step_began, 5),
+            "data_time": waited,
+            "step_time": now - self._step_began,
             "images": images,
             "imgsz": self._image_size,
-            **numbers,
         }
-        fields.update(learning_rates(self.trainer, due=due))
-        if due:
-            fields.update(allocator_numbers())
-        self.log.tell_step("batch", fields, held, due=due)
+        items = cut_off(self._need("loss_items"))
+        more = allocator_numbers() if due else {}
+        make = partial(step_fields, self.trainer, step, items, learning_rates(self.trainer), more)
+        self.log.note_step("batch", make, due=due)
         self._epoch_images += images or 0
         self._epoch_waited += waited
         self._step_began = self._batch_began = now

@@ -34,9 +34,17 @@ _all: weakref.WeakSet[StepLines] = weakref.WeakSet()
 _of_the_parent: list[object] = []  # after a fork: CUDA's things must not be taken down where CUDA is not
 
 
+Made = tuple[dict[str, object], Held | None]  # a line, and those of its values that are not read yet
+
+
 class _Line(NamedTuple):
     record: dict[str, object]
     held: Held | None
+    at: float
+
+
+class _Note(NamedTuple):
+    make: Callable[[], Made]
     at: float
 
 
@@ -72,7 +80,7 @@ class StepLines:
 
     def _blank_slate(self) -> None:
         self._lock = threading.RLock()  # re-entrant: a signal handler may log
-        self._lines: list[_Line] = []
+        self._lines: list[_Line | _Note] = []
         self._batch: _Batch | None = None  # lines that wait for their values
         self._late: _Batch | None = None  # values of lines that were written without
         self._began = float("-inf")
@@ -88,19 +96,27 @@ class StepLines:
         """Take a step's line; `due` is what `due()` said before the line was made."""
         now = self._clock()
         with self._lock:
-            self._added = now
             if held is None and not self._gather and not self._lines and self._batch is None:
                 if due:
                     self._began = now
                 self._append([encode(record)])
                 return
-            if held is not None and self.must_copy:
-                held = self._copied(held)
-            self._lines.append(_Line(record, held, now))
-            self._finish(give_up=len(self._lines) > LINES_LIMIT)
-            if due and self._batch is None:
-                self._start(now)
-                self._keep_watch()
+            self._take(_Line(record, self._copied(held) if self.must_copy else held, now), now, due=due)
+
+    def note(self, make: Callable[[], Made], *, due: bool) -> None:
+        """Take a step whose line is made only when it is written, next to others: that costs the step least.
+
+        Args:
+            make: makes the line. What it holds must not change.
+            due: as in `add`.
+        """
+        now = self._clock()
+        with self._lock:
+            if self.must_copy:
+                record, held = make()
+                self._take(_Line(record, self._copied(held), now), now, due=due)
+            else:
+                self._take(_Note(make, now), now, due=due)
 
     def follow(self, record: dict[str, object]) -> None:
         """Write a line that is in no hurry behind those that are held."""
@@ -137,10 +153,24 @@ class StepLines:
 
     # ------------------------------------------------------------ under the lock
 
+    def _take(self, line: _Line | _Note, now: float, *, due: bool) -> None:
+        self._added = now
+        self._lines.append(line)
+        if self._batch is not None:
+            self._finish(give_up=len(self._lines) > LINES_LIMIT)
+        if due and self._batch is None:
+            self._start(now)
+            self._keep_watch()
+
+    def _made(self) -> list[_Line]:
+        """The held lines, which are held no more."""
+        lines, self._lines = self._lines, []
+        return [_Line(*line.make(), line.at) if isinstance(line, _Note) else line for line in lines]
+
     def _start(self, now: float, *, wait: bool = False) -> None:
         """Begin to read what the held lines' steps left on the device."""
         self._began = now
-        lines, self._lines = self._lines, []
+        lines = self._made()
         held = [line.held for line in lines if line.held is not None]
         transfer: Transfer | None = None
         if held:
@@ -195,9 +225,9 @@ class StepLines:
                 line.record.update(next(rows))
         self._append([encode(line.record) for line in lines])
 
-    def _copied(self, held: Held) -> Held | None:
+    def _copied(self, held: Held | None) -> Held | None:
         try:
-            return held.copied()
+            return None if held is None else held.copied()
         except RuntimeError:  # the device failed: the trainer will say so itself
             return None
 
@@ -218,7 +248,7 @@ class StepLines:
             if self._batch is not None and now - self._batch.at > PATIENCE_SECONDS:
                 self._finish(give_up=True)
             if self._lines and now - self._lines[0].at > PATIENCE_SECONDS and self._batch is None:
-                lines, self._lines = self._lines, []
+                lines = self._made()
                 held = [line.held for line in lines if line.held is not None]
                 readable = bool(held) and all(step.on_host for step in held)
                 self._write(lines, _values(Transfer(held)) if readable else None)

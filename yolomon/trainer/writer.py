@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -133,8 +133,7 @@ class JsonlLogger:
 
     def write(self, event: str, **fields: object) -> None:
         """Write one event, after the steps before it. Fields that are None are left out."""
-        record: dict[str, object] = {**self._stamp(), "event": event}
-        record.update((key, value) for key, value in fields.items() if value is not None)
+        record = self._record(event, fields, time.time())
         if event in UNHURRIED:
             self._lines.follow(record)
             return
@@ -145,20 +144,24 @@ class JsonlLogger:
         """Whether a step told now is written now: the moment to add what costs more than a step may."""
         return self._lines.due()
 
-    def tell_step(
-        self, event: str, fields: Mapping[str, object], held: Held | None = None, *, due: bool
+    def note_step(
+        self, event: str, make: Callable[[], tuple[Mapping[str, object], Held | None]], *, due: bool
     ) -> None:
         """A step is over, told by code that measures for itself.
 
         Args:
             event: "batch" in most cases.
-            fields: its numbers; None is left out.
-            held: values still on a device.
-            due: what `due()` said when `fields` were made.
+            make: gives its fields (None is left out) and the values still on a device; it is called when
+                the line is written, up to 0.2 s later.
+            due: what `due()` said; the fields may then have what costs more.
         """
-        record: dict[str, object] = {**self._stamp(), "event": event}
-        record.update([item for item in fields.items() if item[1] is not None])
-        self._lines.add(record, held, due=due)
+        ts = time.time()
+
+        def made() -> tuple[dict[str, object], Held | None]:
+            fields, held = make()
+            return self._record(event, fields, ts), held
+
+        self._lines.note(made, due=due)
 
     def poll(self) -> None:
         """Write steps whose values have arrived from the device meanwhile."""
@@ -215,7 +218,8 @@ class JsonlLogger:
                 fields[name] = found if isinstance(found, int) else short(found)
         if self.memory and due:
             fields.update(allocator_numbers())
-        self.tell_step(event, fields, snapshot(away) if away else None, due=due)
+        record = self._record(event, fields, time.time())
+        self._lines.add(record, snapshot(away) if away else None, due=due)
         for observer in self._observers:
             observer.step(step, epoch)
 
@@ -297,10 +301,17 @@ class JsonlLogger:
 
     def _describe_drop(self, lines: int, reason: str) -> bytes:
         text = f"{lines} lines could not be written and were dropped: {reason}"
-        return encode({**self._stamp(), "event": "dropped", "lines": lines, "text": text})
+        return encode(self._record("dropped", {"lines": lines, "text": text}, time.time()))
 
-    def _stamp(self) -> dict[str, object]:
-        return {"ts": round(time.time(), 4), "rank": self.rank, "pid": os.getpid()}
+    def _record(self, event: str, fields: Mapping[str, object], ts: float) -> dict[str, object]:
+        record: dict[str, object] = {
+            "ts": round(ts, 4),
+            "rank": self.rank,
+            "pid": os.getpid(),
+            "event": event,
+        }
+        record.update([item for item in fields.items() if item[1] is not None])
+        return record
 
     def __getstate__(self) -> dict[str, Any]:
         """Settings only: open files and locks stay in their process."""
