@@ -12,15 +12,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tui.picture import frame_of, parts, picture, text_of, too_wide
-from tests.tui.recordings import SLOW_RANK, START, Always, StoredFeed, batch, run, slow_rank
+from tests.tui.recordings import (
+    SLOW_RANK,
+    START,
+    Always,
+    StoredFeed,
+    batch,
+    gpu_sample,
+    run,
+    sample,
+    slow_rank,
+)
 from tests.tui.states import STATES
 from yolomon.messages import english, msg, translator
+from yolomon.model import Header
 from yolomon.tui import glyphs
-from yolomon.tui.layout import Plan, Rect, grow, heat_cells, plan
+from yolomon.tui.layout import STRIP_CELL, Plan, Rect, grow, heat_cells, plan, strip_cells
 from yolomon.tui.signals import graph
 from yolomon.tui.view import Frame, View
 from yolomon.tui.widgets.findings_panel import wanted_rows
+from yolomon.tui.widgets.footer_line import footer_line
 from yolomon.tui.widgets.gpu_panel import moment_at
+from yolomon.tui.widgets.gpu_title import which
 from yolomon.tui.widgets.time_axis import axis_words
 
 SIZES = [(240, 70), (140, 40), (120, 30), (100, 24), (80, 24), (60, 15), (40, 10), (50, 60), (200, 12)]
@@ -254,3 +267,128 @@ def test_the_sign_of_waiting_is_explained_where_it_is_seen(
 def test_two_lines_a_gpu_name_their_graphs() -> None:
     gpus = [line for name, line in picture(frame_in("healthy", "blocks"), 80, 24) if name == "gpus"]
     assert [line[3:7].strip() for line in gpus[1:]] == ["util", "mem", "util", "mem"]
+
+
+def overview_of(feed: StoredFeed, width: int, height: int) -> list[str]:
+    return [line for name, line in picture(frame_of(feed), width, height) if name == "gpus"]
+
+
+@pytest.mark.parametrize("gpus", [16, 64])
+@pytest.mark.parametrize("size", [(120, 30), (100, 24), (80, 24), (60, 15), (40, 10), (50, 60)])
+def test_few_cells_a_gpu_are_explained_above_them(size: tuple[int, int], gpus: int) -> None:
+    """What the signs mean, and where GPUs have no room for words which of them is the worst."""
+    lines = overview_of(feed_of(gpus), *size)
+    assert "░ only waits" in lines[0]
+    layout = plan(*size, gpus, wanted_rows(frame_of(feed_of(gpus)), *size))
+    if layout.mode in ("strip", "heat"):
+        assert f"GPUs 0–{gpus - 1}" in lines[0]
+        assert "⚠ GPU 1" in lines[0]
+
+
+@pytest.mark.parametrize("gpus", [5, 16, 64])
+@pytest.mark.parametrize("size", [(100, 24), (80, 24), (60, 15), (40, 10), (200, 12)])
+def test_the_heading_stays_whatever_the_findings_need(size: tuple[int, int], gpus: int) -> None:
+    """Else the signs would lose their meaning just when there is something to say."""
+    calm = plan(*size, gpus)
+    for rows in range(8):
+        found = plan(*size, gpus, rows)
+        if calm.mode in ("strip", "heat"):
+            assert (found.mode, found.heading) == (calm.mode, calm.heading)
+
+
+@pytest.mark.parametrize("width", [40, 56, 84, 100, 240])
+@pytest.mark.parametrize("gpus", [16, 48, 63, 64, 72])
+def test_the_lines_of_a_strip_are_about_equally_long(gpus: int, width: int) -> None:
+    each = strip_cells(width, gpus)
+    lines = -(-gpus // each)
+    assert lines == -(-gpus // (width // STRIP_CELL))
+    assert each * lines - gpus < lines  # no line is short of more than one cell in the mean
+
+
+def test_a_lost_gpu_among_many_is_named_before_a_silent_one() -> None:
+    gpus = [gpu_sample(i, 121.0, state={12: "no-answer", 37: "lost"}.get(i, "ok")) for i in range(64)]
+    lines = overview_of(StoredFeed([*run(64), sample(64, 121, tuple(gpus))]), 80, 24)
+    assert "✖ GPU 37: lost" in lines[0]
+
+
+def test_gpus_in_one_heading_are_told_by_their_numbers() -> None:
+    titles = overview_of(feed_of(16), 120, 30)[0]
+    assert re.findall(r"GPUs \d+–\d+ · H200", titles) == [
+        "GPUs 0–5 · H200",
+        "GPUs 6–11 · H200",
+        "GPUs 12–15 · H200",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "words"),
+    [([3], "GPU 3"), ([2, 3, 4], "GPUs 2–4"), ([0, 2, 5], "GPUs 0, 2, 5"), ([0, 2, 4, 6, 8], "5 GPUs")],
+)
+def test_which_gpus_a_heading_is_about(numbers: list[int], words: str) -> None:
+    gpus = frame_of(feed_of(16)).history.by_index()
+    assert which(frame_of(feed_of(16)), [gpus[number] for number in numbers]) == words
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_how_long_a_gpu_gives_no_answer_is_whole_or_left_out(size: tuple[int, int]) -> None:
+    frame = frame_of(StoredFeed(run(2)), now_ts=START + 120 + 125)
+    for name, line in picture(frame, *size):
+        assert "no …" not in line, (name, line)
+        assert "for …" not in line, (name, line)
+        assert not re.search(r"(silent|for) \d+ …", line), (name, line)
+
+
+@pytest.mark.parametrize("state", ["no-gpu", "no-log", "hung-gpu", "lost-gpu", "stale", "starting"])
+def test_on_the_smallest_screen_sentences_end(state: str) -> None:
+    """What is said while there is no finding is cut between sentences; what to do is not lost."""
+    lines = picture(frame_in(state, "blocks"), 40, 10)
+    said = [line.strip() for name, line in lines if name == "findings"]
+    if state == "no-gpu":  # its sentence is longer than the line, and told whole above
+        told = " ".join(line.strip() for name, line in lines if name == "gpus")
+        assert "was not found. → Install the NVIDIA driver; in a container" in told
+        assert "--gpus all." in told
+        return
+    assert said[0].endswith(".")
+    trainer = [line.strip() for name, line in lines if name == "trainer" and line.strip()]
+    assert all(not line.endswith((",", "and", "the folder")) for line in trainer[-1:])
+
+
+def test_silent_gpus_are_named_while_they_are_few() -> None:
+    said = [line for name, line in picture(frame_in("hung-gpu", "blocks"), 80, 24) if name == "findings"]
+    assert any("⚠ GPU 1 gives no answer. What is shown of it is old." in line for line in said)
+
+
+def test_since_when_is_told_where_the_time_since_then_has_no_room() -> None:
+    said = [line for name, line in picture(frame_of(feed_of(2)), 80, 24) if name == "findings"]
+    assert any(line.rstrip().endswith("since 08:01:00") for line in said)
+
+
+@pytest.mark.parametrize("size", [(140, 40), (80, 24), (40, 10)])
+def test_a_partitioned_gpu_says_why_it_has_no_utilization(size: tuple[int, int]) -> None:
+    items = run(2)
+    head = items[0]
+    assert isinstance(head, Header)
+    gpus = tuple(msgspec.structs.replace(gpu, mig_enabled=True) for gpu in head.gpus)
+    items[0] = msgspec.structs.replace(head, gpus=gpus)
+    bare = [gpu_sample(i, 121.0, utilization_percent=None, memory_utilization_percent=None) for i in (0, 1)]
+    lines = overview_of(StoredFeed([*items[:2], sample(2, 121, tuple(bare))]), *size)
+    assert any("n/a" in line for line in lines)
+    assert any("MIG" in line for line in lines)
+
+
+@pytest.mark.parametrize(("width", "height"), [(w, h) for w, h in SIZES if h >= 12])
+def test_without_gpus_no_row_on_the_left_is_left_over(width: int, height: int) -> None:
+    layout = plan(width, height, 0)
+    assert layout.gpus is not None
+    assert layout.host is not None
+    shown = parts(frame_of(feed_of(0)), layout)
+    frame_lines = next(lines for name, _, lines in shown if name == "gpus")
+    assert len(frame_lines) == layout.gpus.height
+    if layout.trainer is not None and layout.trainer.x:
+        assert layout.host.bottom >= layout.trainer.bottom or layout.host.width == width
+
+
+def test_it_is_said_how_typing_ends() -> None:
+    frame = msgspec.structs.replace(frame_of(feed_of(2)), typing="/dfl")
+    assert text_of(footer_line(frame, 80)).rstrip().endswith("Enter: done  Esc: cancel")
+    assert text_of(footer_line(frame, 20)).startswith(" /dfl_")

@@ -36,6 +36,7 @@ class Glyphs(msgspec.Struct, frozen=True, kw_only=True):
     ellipsis: str
     dot: str
     minus: str
+    range: str  # between the first and the last of many
     degree: str
     up: str
     down: str
@@ -66,6 +67,7 @@ UNICODE = Glyphs(
     ellipsis="…",
     dot="·",
     minus="−",
+    range="–",
     degree="°",
     up="↑",
     down="↓",
@@ -96,6 +98,7 @@ ASCII = Glyphs(
     ellipsis="~",
     dot="-",
     minus="-",
+    range="-",
     degree="",
     up="^",
     down="v",

@@ -49,6 +49,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     mode: GpuMode = "none"
     gpu_columns: int = 1
     graph_heights: tuple[int, int, int, int] = (1, 1, 1, 1)  # utilization, memory, temperature, power
+    heading: bool = False  # a line over rows, strip and heat: what is shown, which is the worst, the signs
     host: Rect | None = None
     host_graphs: bool = False
     curves: Rect | None = None
@@ -80,6 +81,8 @@ def plan(width: int, height: int, gpus: int, finding_rows: int = 0) -> Plan:
     for rows in range(min(finding_rows, height // 2 if small else height * 2 // 5), usual, -1):
         found = _plan(width, height, gpus, rows, rows - usual)
         same = (found.mode, found.gpu_columns) == (least.mode, least.gpu_columns)
+        if least.mode in ("strip", "heat"):  # their signs are explained above them, or nowhere
+            same = same and found.heading == least.heading
         if not same and small and least.mode == "pairs":
             same = found.mode == "rows"
         if same and least.rectangles().keys() <= found.rectangles().keys():
@@ -137,10 +140,24 @@ def gpu_rows(mode: GpuMode, gpus: int, columns: int, width: int, heights: int = 
     if mode == "rows":
         return deep
     if mode == "strip":
-        return -(-gpus // max(1, width // STRIP_CELL))
+        return -(-gpus // strip_cells(width, gpus))
     if mode == "heat":
         return -(-gpus // heat_cells(width))
     return 4
+
+
+def strip_cells(width: int, gpus: int) -> int:
+    """How many GPUs a line of the strip holds: as many lines as needed, all of them about equally long."""
+    most = max(1, width // STRIP_CELL)
+    lines = max(1, -(-gpus // most))
+    return max(1, -(-gpus // lines))
+
+
+def _heading(mode: GpuMode, gpus: int, spare: int) -> bool:
+    """Whether a line over the GPUs is worth it: few cells each explain themselves least."""
+    if mode in ("strip", "heat"):
+        return spare >= 2
+    return mode == "rows" and gpus > 4 and spare >= 6
 
 
 def heat_cells(width: int) -> int:
@@ -181,16 +198,17 @@ def _side(frame: Plan, width: int, top: int, body: int, host: int, gpus: int) ->
     right = Rect(left, top, width - left, body + host)
     chosen = _choose(left, body, gpus) if gpus else ("none", 1)
     mode, columns = chosen or ("heat", 1)
-    gpus_rect, heights, host_rect, graphs = _fill_left(mode, columns, left, top, body, host, gpus)
+    heading = _heading(mode, gpus, body - gpu_rows(mode, gpus, columns, left) + 1)
+    gpus_rect, heights, host_rect, graphs = _fill_left(mode, columns, left, top, body, host, gpus, heading)
     curves, trainer = _split_right(right)
     return msgspec.structs.replace(
-        frame, gpus=gpus_rect, mode=mode, gpu_columns=columns, graph_heights=heights, host=host_rect,
-        host_graphs=graphs, curves=curves, trainer=trainer,
+        frame, gpus=gpus_rect, mode=mode, gpu_columns=columns, graph_heights=heights, heading=heading,
+        host=host_rect, host_graphs=graphs, curves=curves, trainer=trainer,
     )  # fmt: skip
 
 
 def _fill_left(
-    mode: GpuMode, columns: int, width: int, top: int, body: int, host: int, gpus: int
+    mode: GpuMode, columns: int, width: int, top: int, body: int, host: int, gpus: int, heading: bool
 ) -> tuple[Rect, tuple[int, int, int, int], Rect | None, bool]:
     """Give the GPUs' column all its rows: taller graphs first, then graphs of the host."""
     heights = (1, 1, 1, 1)
@@ -202,7 +220,7 @@ def _fill_left(
         heights = grow(each)
         used = gpu_rows(mode, gpus, columns, width, sum(heights))
     else:
-        used = min(body, gpu_rows(mode, gpus, columns, width))
+        used = min(body, gpu_rows(mode, gpus, columns, width) + heading)
     rest = body - used
     rect = Rect(0, top, width, used)
     if rest >= 5:
@@ -210,7 +228,7 @@ def _fill_left(
     return (
         rect,
         heights,
-        Rect(0, top + used, width, host + rest) if host else None,
+        Rect(0, top + used, width, host + rest) if host + rest else None,
         False,
     )
 
@@ -249,6 +267,8 @@ def _stacked(frame: Plan, width: int, top: int, body: int, host: int, gpus: int,
     mode, columns = chosen if chosen is not None else ("heat", 1)
     heights = (1, 1, 1, 1)
     used = min(body, gpu_rows(mode, gpus, columns, width))
+    heading = _heading(mode, gpus, body - used)
+    used += heading
     if mode == "cards":
         deep = -(-gpus // columns)
         # Half of the room is the trainer's; what is over makes the graphs taller.
@@ -271,5 +291,5 @@ def _stacked(frame: Plan, width: int, top: int, body: int, host: int, gpus: int,
         trainer = Rect(0, trainer.y + trainer_rows - below, width, below)
     return msgspec.structs.replace(
         frame, gpus=Rect(0, top, width, used), mode=mode, gpu_columns=columns, graph_heights=heights,
-        host=host_rect, curves=curves, trainer=trainer,
+        heading=heading, host=host_rect, curves=curves, trainer=trainer,
     )  # fmt: skip

@@ -233,13 +233,14 @@ def concerns(finding: Finding, column: str) -> bool:
     return not finding.signals or column in finding.signals
 
 
-def silent_gpus(frame: Frame) -> int:
-    """How many GPUs give no answer or are lost; known for the newest data only."""
+def silent_gpus(frame: Frame) -> list[GpuHistory]:
+    """The GPUs that give no answer or are lost; known for the newest data only."""
     if not frame.live or frame.view.cursor_ts is not None:
-        return 0
+        return []
     stale_after = max(3.0, STALE_INTERVALS * frame.interval_seconds)
-    return sum(
-        (gpu.sample is not None and gpu.sample.state != "ok")
-        or (gpu.answer_ts is not None and frame.now_ts - gpu.answer_ts > stale_after)
+    return [
+        gpu
         for gpu in frame.history.gpus.values()
-    )
+        if (gpu.sample is not None and gpu.sample.state != "ok")
+        or (gpu.answer_ts is not None and frame.now_ts - gpu.answer_ts > stale_after)
+    ]

@@ -20,20 +20,20 @@ _ORDER = (
     "wait", "onset", "cursor", "data", "validation",
 )  # fmt: skip
 _DARK = (
-    "#6c7480", "#8b95a3", "#c8d0da", "#3c444f", "#6cc082", "#8ab4d8", "#e6b450", "#ff6b66", "#5fa3c8",
+    "#7a828e", "#8f99a7", "#c8d0da", "#3c444f", "#6cc082", "#8ab4d8", "#e6b450", "#ff6b66", "#5fa3c8",
     "#8a8fd0", "#9aa07a", "#79a88c", "#36566b", "#c08ad0", "#e6b450", "#ffffff", "#d08a5a", "#7f8ea0",
 )  # fmt: skip
 _LIGHT = (
-    "#7a828c", "#5a626c", "#22282f", "#b8bec6", "#1f7a3a", "#2463a0", "#9a5b00", "#c01c1c", "#2a72a8",
+    "#676f79", "#525a64", "#22282f", "#b8bec6", "#1f7a3a", "#2463a0", "#9a5b00", "#c01c1c", "#2a72a8",
     "#5a5fb0", "#6a6f3a", "#3a7a56", "#a9c4d8", "#8a3fa0", "#9a5b00", "#000000", "#a04f18", "#5a6878",
 )  # fmt: skip
 _CONTRAST = (
-    "#b0b0b0", "#d0d0d0", "#ffffff", "#8a8a8a", "#00ff66", "#66d9ff", "#ffdd00", "#ff5555", "#55ccff",
+    "#b0b0b0", "#d0d0d0", "#ffffff", "#8a8a8a", "#00ff66", "#66d9ff", "#ffdd00", "#ff6b6b", "#55ccff",
     "#bbaaff", "#dddd88", "#88ffbb", "#447788", "#ff88ff", "#ffdd00", "#ffffff", "#ffaa55", "#aabbcc",
 )  # fmt: skip
 # Okabe and Ito's palette (jfly.uni-koeln.de/color): distinct under all common kinds of colour blindness.
 _BLIND = (
-    "#767c84", "#969ca4", "#d0d6dc", "#40464e", "#56b4e9", "#9ac8e8", "#f0e442", "#e69f00", "#4a8fc0",
+    "#7c828a", "#9ca2aa", "#d0d6dc", "#40464e", "#56b4e9", "#9ac8e8", "#f0e442", "#e69f00", "#4a8fc0",
     "#8d8fbf", "#9a9a86", "#7fa3a0", "#34506a", "#cc79a7", "#f0e442", "#ffffff", "#d55e00", "#7f8ea0",
 )  # fmt: skip
 _MONO = (

@@ -16,8 +16,8 @@ from yolomon.tui.signals import reading
 from yolomon.tui.view import Frame
 from yolomon.tui.widgets.findings_panel import sign_of, since
 from yolomon.tui.widgets.gpu_card import judgement_of
-from yolomon.tui.widgets.gpu_rows import shows_waits, wait_legend
 from yolomon.tui.widgets.gpu_signals import axis_place, clock_events, entries, signal_lines
+from yolomon.tui.widgets.gpu_title import shows_waits, wait_legend
 from yolomon.tui.widgets.text_lines import cells, heading, pairs, paragraph
 from yolomon.tui.widgets.time_axis import axis_words
 from yolomon.tui.words import cells_of, fit, percent, plain, size

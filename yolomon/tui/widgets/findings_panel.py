@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from yolomon.model import Finding
 from yolomon.tui.canvas import Canvas, Line, fill, width_of
 from yolomon.tui.short_names import brief
@@ -85,15 +87,40 @@ def calm(frame: Frame) -> tuple[str, str]:
             remedy = "" if status.remedy is None else f" {frame.glyphs.arrow} {tr(status.remedy)}"
             return tr(status.cause) + remedy, "warn"
     silent = silent_gpus(frame)
+    if len(silent) == 1:
+        return tr("GPU {gpu} gives no answer. What is shown of it is old.", gpu=silent[0].info.index), "warn"
+    if len(silent) < min(5, len(history.gpus)) and silent:
+        numbers = ", ".join(str(index) for index in sorted(gpu.info.index for gpu in silent))
+        return tr("GPUs {which} give no answer. What is shown of them is old.", which=numbers), "warn"
     if silent:
         return tr(
-            "{n} of {of} GPUs give no answer. What is shown of them is old.", n=silent, of=len(history.gpus)
-        ), "warn"
+            "{n} of {of} GPUs give no answer. What is shown of them is old.",
+            n=len(silent), of=len(history.gpus),
+        ), "warn"  # fmt: skip
     if history.train.ended is not None:
         return tr("The run ended. Nothing was wrong at its end."), "ok"
     if history.train.count == 0:
         return tr("No training log yet. It is attached when one appears; press c to pick one."), "dim"
     return tr("Nothing is wrong."), "ok"
+
+
+def _calm_sign(frame: Frame, ink: str) -> str:
+    signs = {"ok": frame.glyphs.ok, "warn": frame.glyphs.warning}
+    return f"{signs[ink]} " if ink in signs else ""
+
+
+_SENTENCE = re.compile(r"(?<=[.;!?])\s+|(?<=[\u3002\uff1b])")  # and the Chinese full stop and semicolon
+
+
+def first_sentences(text: str, room: int, ellipsis: str) -> str:
+    """As many whole sentences as there is room for; where not even one fits it is cut between words."""
+    kept = text
+    while cells_of(kept) > room:
+        ends = [match.start() for match in _SENTENCE.finditer(kept) if 0 < match.start() < len(kept)]
+        if not ends:
+            return fit_words(text, room, ellipsis)
+        kept = kept[: ends[-1]]
+    return kept.rstrip(" ;\uff1b")
 
 
 def since(frame: Frame, finding: Finding) -> str:
@@ -110,8 +137,9 @@ def one_line(frame: Frame, findings: list[Finding], width: int, more: int = 0) -
     """The worst finding in one line, and how to reach the `more` others."""
     if not findings:
         text, ink = calm(frame)
-        sign = f"{frame.glyphs.ok} " if ink == "ok" else ""
-        return [(fit_words(f" {sign}{text}", width, frame.glyphs.ellipsis), ink)]
+        sign = _calm_sign(frame, ink)
+        room = width - cells_of(sign) - 1
+        return [(f" {sign}{first_sentences(text, room, frame.glyphs.ellipsis)}", ink)]
     sign, ink = sign_of(frame, findings[0])
     tail = f" {_others(frame, more)}" if more > 0 else ""
     room = width - cells_of(sign) - 2 - cells_of(tail) - (1 if tail else 0)
@@ -128,7 +156,7 @@ def _body(frame: Frame, findings: list[Finding], width: int, rows: int, more: in
     """The worst finding in full where it fits, the others a line each."""
     if not findings:
         text, ink = calm(frame)
-        sign = f"{frame.glyphs.ok} " if ink == "ok" else ""
+        sign = _calm_sign(frame, ink)
         lines: list[Line] = []
         for place, piece in enumerate(wrap(text, width - 6)[:rows]):
             lines.append(
@@ -166,6 +194,8 @@ def finding_lines(frame: Frame, finding: Finding, width: int, rows: int, more: i
     for place, piece in enumerate(say):
         lines.append([(f" {sign} " if place == 0 else "   ", ink), (piece, "title")])
     first_width = width_of(lines[0]) if lines else 0
+    if not beside and cells_of(when) + first_width + 3 > width:
+        when = tr("since {time}", time=clock_time(finding.onset_ts))  # how long is the lesser half of it
     if lines and cells_of(when) + first_width + 3 <= width:
         gap = " " * (width - first_width - cells_of(when) - 2)
         lines[0] = [*lines[0], (gap, "text"), (when, "info" if beside else "dim")]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from yolomon.messages import Message
 from yolomon.tui.canvas import Canvas, Line, fill, width_of
 from yolomon.tui.view import Frame
-from yolomon.tui.words import fit, fit_left, fit_words, plain, size
+from yolomon.tui.words import cells_of, fit, fit_left, fit_words, plain, size
 
 
 class FooterLine(Canvas):
@@ -22,9 +22,12 @@ def footer_line(frame: Frame, width: int, own_keys: Sequence[tuple[str, Message]
     """As "? help  Tab page  ←→ time  +- window  s silence  q quit      own cost 1.1 % CPU · 45 M"."""
     tr = frame.tr
     if frame.typing is not None:
-        return fill(
-            [(" ", "text"), (fit_left(plain(frame.typing), width - 3), "title"), ("_", "cursor")], width
-        )
+        typed: Line = [(" ", "text"), (fit_left(plain(frame.typing), width - 3), "title"), ("_", "cursor")]
+        ends = tr("Enter: done  Esc: cancel")
+        gap = width - width_of(typed) - cells_of(ends) - 1
+        if gap >= 2:
+            typed += [(" " * gap, "text"), (ends, "dim")]
+        return fill(typed, width)
     if frame.notice:
         return fill([(" ", "text"), (fit_words(frame.notice, width - 2), "info")], width)
     arrows = "<>" if frame.glyphs.style == "ascii" else "←→"

@@ -8,8 +8,9 @@ from yolomon.tui.short_names import short_name
 from yolomon.tui.signals import COLUMN_OF, Reading, concerns, graph_pieces, heat_ink, memory_ink, reading
 from yolomon.tui.view import Frame
 from yolomon.tui.widgets.box import bottom_edge, top_edge
+from yolomon.tui.widgets.gpu_title import model_of
 from yolomon.tui.widgets.time_axis import axis_words
-from yolomon.tui.words import duration, fit, pad, pad_left, plain, size
+from yolomon.tui.words import cells_of, duration, fit, fit_words, pad, pad_left, size
 
 VALUE_CELLS = 7
 JUDGEMENT_CELLS = 6
@@ -23,8 +24,8 @@ def title_of(frame: Frame, gpu: GpuHistory, room: int) -> str:
         rank = None
     if rank is not None:
         words.append(frame.tr("rank {rank}", rank=rank))
-    name = plain(gpu.info.name).removeprefix("NVIDIA ").removeprefix("GeForce ").strip()
-    if name and name != "GPU" and room >= 30:
+    name = model_of(gpu)
+    if name and room >= 30:
         words.append(fit(name, max(6, room - 16), frame.glyphs.ellipsis))
     return f" {frame.glyphs.dot} ".join(words)
 
@@ -51,6 +52,18 @@ def no_answer(frame: Frame, now: Reading) -> str:
     if age is None or age < 0:
         return frame.tr("no answer yet")
     return frame.tr("no answer for {time}", time=duration(frame.tr, age))
+
+
+def judgement_words(frame: Frame, now: Reading, judgement: str, room: int) -> str:
+    """A judgement in that room: how long there was no answer stays whole, or is left to the other parts."""
+    if cells_of(judgement) <= room or not now.stale or now.state == "lost":
+        return fit_words(judgement, room, frame.glyphs.ellipsis)
+    sign, tr, age = frame.glyphs.warning, frame.tr, now.age_seconds
+    known = [] if age is None or age < 0 else [tr("silent {time}", time=duration(tr, age))]
+    for words in [*known, tr("silent")]:
+        if cells_of(sign) + 1 + cells_of(words) <= room:
+            return f"{sign} {words}"
+    return sign[:room]
 
 
 def card_lines(frame: Frame, gpu: GpuHistory, width: int, heights: tuple[int, int, int, int]) -> list[Line]:
@@ -122,7 +135,7 @@ def words(frame: Frame, gpu: GpuHistory, now: Reading, name: str) -> tuple[str, 
     tr = frame.tr
     old = "dim" if now.stale else None
     if name == "util":
-        verdict, verdict_ink = (tr("waits"), "wait") if now.waits else ("", "dim")
+        verdict, verdict_ink = (tr("waits"), "wait") if now.waits else (no_utilization(gpu, now), "dim")
         value = "n/a" if now.util is None else f"{now.util:.0f} %"
         return tr("util"), value, verdict, old or "number", verdict_ink
     if name == "memory":
@@ -146,6 +159,11 @@ def words(frame: Frame, gpu: GpuHistory, now: Reading, name: str) -> tuple[str, 
     share = now.power_percent
     value = "n/a" if now.power is None else f"{now.power:.0f} W"
     return tr("power"), value, "" if share is None else f"{share:.0f} %", old or "number", "dim"
+
+
+def no_utilization(gpu: GpuHistory, now: Reading) -> str:
+    """Why there is none: NVML tells no utilization of a GPU in MIG mode (nvmlDeviceGetUtilizationRates)."""
+    return "MIG" if now.util is None and gpu.info.mig_enabled else ""
 
 
 def _or_na(text: str) -> str:

@@ -14,12 +14,10 @@ from yolomon.tui.widgets.gpu_card import card_bottom, card_lines, graph_cells, g
 from yolomon.tui.widgets.gpu_rows import (
     pair_graph,
     pair_lines,
-    pairs_title,
     row_graph,
     row_line,
-    shows_waits,
-    wait_legend,
 )
+from yolomon.tui.widgets.gpu_title import shows_waits, title_line, wait_legend
 from yolomon.tui.widgets.heat_strip import heat_lines, strip_lines
 from yolomon.tui.words import wrap
 
@@ -66,10 +64,13 @@ def gpu_lines(frame: Frame, plan: Plan, width: int, height: int) -> list[Line]:
     gpus = frame.history.by_index()
     if not gpus or plan.mode == "none":
         return no_gpu_lines(frame, width, height)
-    if plan.mode == "strip":
-        return strip_lines(frame, gpus, width)
-    if plan.mode == "heat":
-        return heat_lines(frame, gpus, width)
+    if plan.mode in ("strip", "heat"):
+        strip = plan.mode == "strip"
+        lines, judged, waits = (strip_lines if strip else heat_lines)(frame, gpus, width)
+        if plan.heading:
+            unit = frame.tr("util") + (" %" if strip else "")
+            lines.insert(0, title_line(frame, gpus, width, unit=unit, waits=waits, judged=judged))
+        return lines
     columns = plan.gpu_columns
     deep = -(-len(gpus) // columns)
     column_width = width // columns
@@ -78,7 +79,11 @@ def gpu_lines(frame: Frame, plan: Plan, width: int, height: int) -> list[Line]:
         for start, last in ((c * deep, c == columns - 1) for c in range(columns))
     ]
     tallest = max(len(block) for block, _ in blocks)
-    lines: list[Line] = []
+    lines = (
+        [title_line(frame, gpus, width, waits=any(shows_waits(block) for block, _ in blocks))]
+        if plan.heading
+        else []
+    )
     for y in range(tallest):
         line: Line = []
         for block, block_width in blocks:
@@ -98,7 +103,7 @@ def _column(frame: Frame, plan: Plan, gpus: list[GpuHistory], width: int) -> tup
         for gpu in gpus:
             lines += pair_lines(frame, gpu, width)
         if gpus:
-            lines.insert(0, pairs_title(frame, gpus, width, waits=shows_waits(lines)))
+            lines.insert(0, title_line(frame, gpus, width, waits=shows_waits(lines)))
     else:
         lines = [row_line(frame, gpu, width) for gpu in gpus]
     return lines, width
@@ -118,10 +123,11 @@ def no_gpu_lines(frame: Frame, width: int, height: int) -> list[Line]:
     words: list[Line] = []
     for sentence, ink in sentences:
         words += [[(" " + line, ink)] for line in wrap(sentence, width - 4)]
-    if height < 3:
+    if len(words) > height - 2:  # the words before their frame
+        words = [[(" " + line, ink)] for sentence, ink in sentences for line in wrap(sentence, width - 2)]
         return [fill(line, width) for line in words[:height]]
     glyphs = frame.glyphs
     lines = [top_edge(glyphs, width, frame.tr("GPUs"))]
-    lines += [inside(glyphs, width, line) for line in words[: height - 2]]
+    lines += [inside(glyphs, width, line) for line in [*words, *([[]] * height)][: height - 2]]
     lines.append(bottom_edge(glyphs, width))
     return lines

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from yolomon.history import GpuHistory
 from yolomon.tui import plots
-from yolomon.tui.canvas import Line, fill, width_of
+from yolomon.tui.canvas import Line, fill
 from yolomon.tui.signals import Reading, graph, heat_ink, memory_ink, reading
 from yolomon.tui.view import Frame
-from yolomon.tui.widgets.gpu_card import judgement_of, title_of
-from yolomon.tui.words import cells_of, fit, fit_words, pad, pad_left, size
+from yolomon.tui.widgets.gpu_card import judgement_of, judgement_words, no_utilization
+from yolomon.tui.widgets.gpu_title import wait_legend
+from yolomon.tui.words import cells_of, fit_words, pad, pad_left, size
 
 _PAIR_INDEX, _PAIR_NUMBER, _ROW_HEAD = 3, 7, 9
 
@@ -53,7 +52,7 @@ def pair_lines(frame: Frame, gpu: GpuHistory, width: int) -> list[Line]:
     old = "dim" if now.stale else "number"
     index = pad_left(str(gpu.info.index), 2)
     mark = judgement_ink if judgement else "title"
-    word = fit_words(judgement, tail, frame.glyphs.ellipsis)
+    word = judgement_words(frame, now, judgement, tail)
     first: Line = [
         (f"{index} ", mark),
         (pad(frame.tr("util"), labels), "label"),
@@ -79,6 +78,8 @@ def pair_lines(frame: Frame, gpu: GpuHistory, width: int) -> list[Line]:
             first.append((pad(word, tail), judgement_ink))
         elif now.waits:
             first.append((pad(wait_legend(frame), tail), "wait"))
+        else:
+            first.append((pad(no_utilization(gpu, now), tail), "dim"))
         second += [(degrees, heat), (watts, old)]
     else:
         second.append((pad_left(_degrees(frame, now), 8), heat))
@@ -114,45 +115,18 @@ def row_line(frame: Frame, gpu: GpuHistory, width: int) -> Line:
     count = row_graph(width)[1]
     body = plots.runs(graph(frame, gpu, "util", count)[0]) if count else []
     if word_room:
-        text = judgement or (wait_legend(frame) if now.waits else "")
+        text = judgement_words(frame, now, judgement, word_room)
+        text = text or (wait_legend(frame) if now.waits else no_utilization(gpu, now))
         end: Line = [
             (" ", "text"),
             (
                 pad(fit_words(text, word_room, frame.glyphs.ellipsis), word_room),
-                judgement_ink if judgement else "wait",
+                judgement_ink if judgement else "wait" if now.waits else "dim",
             ),
         ]
     else:
         end = [(" " + (judgement[:1] if judgement else " "), judgement_ink)]
     return fill([*head, *body, *tail, *end], width)
-
-
-def wait_legend(frame: Frame) -> str:
-    """The sign of a GPU that is busy and does no work, and what it means."""
-    return frame.tr("{sign} only waits", sign=frame.glyphs.wait)
-
-
-def shows_waits(lines: Iterable[Line]) -> bool:
-    """Whether that sign is in a graph."""
-    return any(ink == "wait" for line in lines for _, ink in line)
-
-
-def pairs_title(frame: Frame, gpus: list[GpuHistory], width: int, *, waits: bool = False) -> Line:
-    """The heading over GPUs of two lines; the sign of waiting is explained where it is in a graph."""
-    name = title_of(frame, gpus[0], width).split(f" {frame.glyphs.dot} ")[-1] if gpus else ""
-    many = f"{len(gpus)} × {name}" if len(gpus) > 1 and frame.glyphs.style != "ascii" else name
-    words = wait_legend(frame) if waits else ""
-    line: Line = [
-        (" GPU ", "title"),
-        (fit(many, max(0, width - 30), frame.glyphs.ellipsis), "dim"),
-        (" ", "text"),
-    ]
-    rest = width - width_of(line) - cells_of(words) - 2
-    if words and rest > 2:
-        line += [(frame.glyphs.horizontal * rest, "frame"), (f" {words} ", "wait")]
-    elif rest > 0:
-        line.append((frame.glyphs.horizontal * (rest + 1), "frame"))
-    return fill(line, width, "frame")
 
 
 def _percent(value: float | None) -> str:

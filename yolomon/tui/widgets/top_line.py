@@ -201,7 +201,7 @@ def verdict_of(frame: Frame, width: int) -> Line:
     silent = silent_gpus(frame)
     if silent:
         of = len(frame.history.gpus)
-        words = tr("{n} of {of} GPUs silent", n=silent, of=of)
+        words = tr("{n} of {of} GPUs silent", n=len(silent), of=of)
         return [*line, (f"{glyphs.warning} {words} ", "warn")]
     if frame.history.first_ts is None:
         return [*line, (tr("starting") + " ", "dim")]

@@ -50,7 +50,7 @@ def trainer_lines(
     framed = height >= 5
     inner = width - 2 if framed else width
     room = height - 2 if framed else height
-    numbers = number_lines(frame, inner)
+    numbers = number_lines(frame, inner, room)
     if not framed:
         lines = numbers[:room]
         lines += newest(frame, inner, room - len(lines))
@@ -87,8 +87,8 @@ def log_state(frame: Frame) -> tuple[str, str]:
     return "", "dim"
 
 
-def number_lines(frame: Frame, width: int) -> list[Line]:
-    """Losses and rate in the first line, speed in the second."""
+def number_lines(frame: Frame, width: int, rows: int) -> list[Line]:
+    """Losses and rate in the first line, speed in the second; without a log what of its lack fits whole."""
     train, tr = frame.history.train, frame.tr
     if train.count == 0:
         logs = list(train.logs)
@@ -101,7 +101,12 @@ def number_lines(frame: Frame, width: int) -> list[Line]:
                 "started in, and in what the processes on the GPUs have open."
             )
             text += "\n" + tr("Or name it: yolomon PATH, a log or a run's folder.")
-        return [[(" " + piece, "dim")] for part in text.split("\n") for piece in wrap(part, width - 2)]
+        lines: list[Line] = []
+        for part in text.split("\n"):
+            told: list[Line] = [[(" " + piece, "dim")] for piece in wrap(part, width - 2)]
+            if not lines or len(lines) + len(told) <= rows:
+                lines += told
+        return lines
     return [line for line in (_loss_line(frame, width), _speed_line(frame, width)) if width_of(line) > 1]
 
 
