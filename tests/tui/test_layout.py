@@ -28,17 +28,30 @@ from yolomon.messages import english, msg, translator
 from yolomon.model import Header
 from yolomon.tui import glyphs
 from yolomon.tui.layout import STRIP_CELL, Plan, Rect, grow, heat_cells, plan, strip_cells
-from yolomon.tui.signals import graph
+from yolomon.tui.short_names import SHORT, SHORTEST
+from yolomon.tui.signals import graph, reading
 from yolomon.tui.view import Frame, View
 from yolomon.tui.widgets.findings_panel import wanted_rows
 from yolomon.tui.widgets.footer_line import footer_line
+from yolomon.tui.widgets.gpu_card import judgement_of, judgement_words
 from yolomon.tui.widgets.gpu_panel import moment_at
 from yolomon.tui.widgets.gpu_title import which
 from yolomon.tui.widgets.time_axis import axis_words
+from yolomon.tui.words import cells_of
 
 SIZES = [(240, 70), (140, 40), (120, 30), (100, 24), (80, 24), (60, 15), (40, 10), (50, 60), (200, 12)]
 GPUS = [0, 1, 2, 4, 8, 16, 64]
 MATRIX = [(w, h, n) for w, h in SIZES for n in GPUS]
+
+# Codes of findings that name a GPU.
+ABOUT_A_GPU = frozenset(SHORTEST) | {
+    "gpu-underused",
+    "load-imbalance",
+    "gpu-idle",
+    "stall",
+    "gpu-lost",
+    "slowdown",
+}
 
 
 @lru_cache
@@ -392,3 +405,22 @@ def test_it_is_said_how_typing_ends() -> None:
     frame = msgspec.structs.replace(frame_of(feed_of(2)), typing="/dfl")
     assert text_of(footer_line(frame, 80)).rstrip().endswith("Enter: done  Esc: cancel")
     assert text_of(footer_line(frame, 20)).startswith(" /dfl_")
+
+
+@pytest.mark.parametrize("language", ["en", "zh_CN"])
+@pytest.mark.parametrize("code", sorted(SHORT))
+def test_beside_one_another_gpus_have_room_for_what_each_finding_is_called(code: str, language: str) -> None:
+    """Eleven cells with the sign: the least that two lines a GPU have for it."""
+    claim = msgspec.structs.replace(SLOW_RANK, code=code)
+    rule = type("R", (Always,), {"codes": (code,)})(claim, START + 61)
+    frame = frame_of(StoredFeed(run(4), [rule]), tr=translator(language))
+    gpu = frame.history.by_index()[1]
+    now = reading(frame, gpu)
+    judgement, _ = judgement_of(frame, gpu, now)
+    if code in ABOUT_A_GPU:
+        words = judgement_words(frame, gpu, now, judgement, 11)
+        assert words.startswith("⚠ "), words
+        assert "…" not in words
+        assert cells_of(words) <= 11
+    for room in range(1, 30):
+        assert cells_of(judgement_words(frame, gpu, now, judgement, room)) <= room

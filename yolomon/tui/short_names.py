@@ -45,6 +45,32 @@ SHORT: dict[str, Message] = {
     "log-silent": msg("log silent"),
 }
 
+# The same in at most nine cells, for GPUs beside one another; those that are as short anyway are not here.
+SHORTEST: dict[str, Message] = {
+    "data-starvation": msg("no data"),
+    "bursty-load": msg("bursts"),
+    "sync-wait": msg("waits"),
+    "collective-hang": msg("hangs"),
+    "gpu-underused": msg("low use"),
+    "trainer-ended": msg("ended"),
+    "trainer-died": msg("died"),
+    "vram-growth": msg("mem grows"),
+    "vram-fragmentation": msg("fragments"),
+    "oom-risk": msg("OOM soon"),
+    "orphan-memory": msg("orphan"),
+    "gpu-contention": msg("other job"),
+    "thermal-throttle": msg("too hot"),
+    "power-throttle": msg("power cap"),
+    "pcie-degraded": msg("slow PCIe"),
+    "ecc-error": msg("ECC error"),
+    "xid": msg("Xid error"),
+    "row-remap": msg("bad rows"),
+    "nan-loss": msg("NaN loss"),
+    "loss-spike": msg("spike"),
+    "loss-divergence": msg("diverges"),
+    "no-progress": msg("no change"),
+}
+
 # These concern every GPU of the job, not only the one they name: their onset is marked on all.
 WHOLE_JOB = frozenset(
     {"load-imbalance", "sync-wait", "collective-hang", "stall", "data-starvation", "slowdown", "nan-loss"}
@@ -55,6 +81,12 @@ def short_name(tr: Translate, finding: Finding) -> str:
     """The finding in two or three words."""
     known = SHORT.get(finding.code)
     return tr(known) if known is not None else finding.code.replace("-", " ")
+
+
+def shortest_name(tr: Translate, finding: Finding) -> str:
+    """The finding in one or two short words."""
+    known = SHORTEST.get(finding.code)
+    return tr(known) if known is not None else short_name(tr, finding)
 
 
 def target_words(tr: Translate, target: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from yolomon.history import GpuHistory
 from yolomon.tui.canvas import Line
-from yolomon.tui.short_names import short_name
+from yolomon.tui.short_names import short_name, shortest_name
 from yolomon.tui.signals import COLUMN_OF, Reading, concerns, graph_pieces, heat_ink, memory_ink, reading
 from yolomon.tui.view import Frame
 from yolomon.tui.widgets.box import bottom_edge, top_edge
@@ -54,16 +54,24 @@ def no_answer(frame: Frame, now: Reading) -> str:
     return frame.tr("no answer for {time}", time=duration(frame.tr, age))
 
 
-def judgement_words(frame: Frame, now: Reading, judgement: str, room: int) -> str:
-    """A judgement in that room: how long there was no answer stays whole, or is left to the other parts."""
-    if cells_of(judgement) <= room or not now.stale or now.state == "lost":
-        return fit_words(judgement, room, frame.glyphs.ellipsis)
-    sign, tr, age = frame.glyphs.warning, frame.tr, now.age_seconds
-    known = [] if age is None or age < 0 else [tr("silent {time}", time=duration(tr, age))]
-    for words in [*known, tr("silent")]:
+def judgement_words(frame: Frame, gpu: GpuHistory, now: Reading, judgement: str, room: int) -> str:
+    """A judgement in that room: in fewer or shorter words before any of them is cut or left out."""
+    if cells_of(judgement) <= room:
+        return judgement
+    sign, tr = judgement.partition(" ")[0], frame.tr
+    shorter: list[str] = []
+    if now.state != "lost" and now.stale:
+        age = now.age_seconds
+        if age is not None and age >= 0:
+            shorter.append(tr("silent {time}", time=duration(tr, age)))
+        shorter.append(tr("silent"))
+    elif now.state != "lost":
+        finding = frame.finding_of(f"gpu{gpu.info.index}")
+        shorter = [] if finding is None else [shortest_name(tr, finding)]
+    for words in shorter:
         if cells_of(sign) + 1 + cells_of(words) <= room:
             return f"{sign} {words}"
-    return sign[:room]
+    return fit_words(judgement, room, frame.glyphs.ellipsis) if room >= 12 else fit(sign, room)
 
 
 def card_lines(frame: Frame, gpu: GpuHistory, width: int, heights: tuple[int, int, int, int]) -> list[Line]:

@@ -52,7 +52,7 @@ def pair_lines(frame: Frame, gpu: GpuHistory, width: int) -> list[Line]:
     old = "dim" if now.stale else "number"
     index = pad_left(str(gpu.info.index), 2)
     mark = judgement_ink if judgement else "title"
-    word = judgement_words(frame, now, judgement, tail)
+    word = judgement_words(frame, gpu, now, judgement, tail)
     first: Line = [
         (f"{index} ", mark),
         (pad(frame.tr("util"), labels), "label"),
@@ -115,7 +115,7 @@ def row_line(frame: Frame, gpu: GpuHistory, width: int) -> Line:
     count = row_graph(width)[1]
     body = plots.runs(graph(frame, gpu, "util", count)[0]) if count else []
     if word_room:
-        text = judgement_words(frame, now, judgement, word_room)
+        text = judgement_words(frame, gpu, now, judgement, word_room)
         text = text or (wait_legend(frame) if now.waits else no_utilization(gpu, now))
         end: Line = [
             (" ", "text"),

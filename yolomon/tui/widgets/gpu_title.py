@@ -66,8 +66,11 @@ def title_line(
     room -= cells_of(worst)
     unit = unit if cells_of(unit) + 1 <= room else ""
     room -= cells_of(unit)
-    name = ", ".join(dict.fromkeys(filter(None, map(model_of, gpus))))
-    name = fit_words(name, room - 3, glyphs.ellipsis) if name and room >= 9 else ""
+    name = ""
+    if room >= 9:
+        kinds = {(gpu.info.name, gpu.info.mig_enabled): gpu for gpu in gpus}  # mostly one: 64 times the same
+        names = dict.fromkeys(filter(None, map(model_of, kinds.values())))
+        name = fit_words(", ".join(names), room - 3, glyphs.ellipsis)
     line: Line = [(base, "title")]
     if name:
         line.append((f" {glyphs.dot} {name}", "dim"))
