@@ -145,3 +145,43 @@ def test_ticks_are_round_numbers() -> None:
     assert nice_ticks(0, 36, 4) == [0, 10, 20, 30]
     assert nice_ticks(2, 2, 3) == [2]
     assert nice_ticks(0.22, 4.6, 2) == [2, 4]  # one number alone would say nothing of the scale
+
+
+def drawn(times: list[float], seconds: float, count: int, end: float) -> str:
+    table = Table(["x"])
+    for ts in times:
+        table.append(ts, [50.0])
+    axis = TimeAxis(end, seconds)
+    return "".join(" " if c is None else "#" for c in ColumnCache().get((), table, "x", axis, count))
+
+
+def test_columns_shorter_than_the_time_between_readings_are_no_comb() -> None:
+    every_second = [float(second) for second in range(1000, 1060)]
+    assert drawn(every_second, 0.4, 120, 1059.3) == "#" * 120
+    assert drawn(every_second, 0.75, 60, 1059.3) == "#" * 60
+    every_five = [float(second) for second in range(1000, 1060, 5)]
+    picture = drawn(every_five, 1.0, 50, 1055.0)  # what was read before its left edge is not looked for
+    assert picture.lstrip() == "#" * 46
+
+
+def test_a_hole_is_a_hole_in_short_columns_too() -> None:
+    """A reading holds until the next is due, and not into what is yet to come."""
+    times = [*map(float, range(1000, 1020)), *map(float, range(1030, 1041))]
+    picture = drawn(times, 0.5, 80, 1040.0)
+    assert 18 <= picture.count(" ") - (80 - len(picture.lstrip())) <= 20
+    ahead = Table(["x"])
+    for ts in times:
+        ahead.append(ts, [50.0])
+    columns = ColumnCache().get((), ahead, "x", TimeAxis(1040.2, 0.5, 10), 80)
+    newest = TimeAxis(1040.2, 0.5, 10)
+    assert newest.last > newest.newest
+    assert all(bucket is None for bucket in columns[newest.newest - newest.last + 80 :])
+
+
+def test_held_columns_are_the_same_read_once_or_second_by_second() -> None:
+    cache, table = ColumnCache(), Table(["x"])
+    for second in range(1000, 1050):
+        table.append(second + 0.13, [float(second % 100)])
+        axis = TimeAxis(second + 0.3, 0.4, 4)
+        if len(table) > 1:
+            assert cache.get((), table, "x", axis, 60) == ColumnCache().get((), table, "x", axis, 60)

@@ -8,6 +8,7 @@ that a short spike leaves a mark.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from math import ceil, floor
 from operator import is_
 
@@ -20,6 +21,7 @@ Column = tuple[str, str]  # the sign and its ink
 Columns = Sequence[Bucket | None]
 DRAWN_LIMIT = 1024  # graphs that are remembered
 _Kept = tuple[float, int, int, list[Bucket | None], float | None]
+LONGEST_HOLD_SECONDS = 10.0  # no signal that is drawn is read more seldom
 MOVE_SECONDS = 5.0  # a graph moves no more often: a move draws all of it anew, over a slow line too
 
 
@@ -88,7 +90,22 @@ class ColumnCache:
             axis: the time axis.
             count: how many columns.
             filling: how many of the newest columns may still get values.
+
+        Where columns are shorter than the time between two readings a reading holds until the next is due.
         """
+        columns = self._read(key, table, name, axis, count, filling)
+        held = held_columns(table, axis.seconds_per_column)
+        return holding(columns, held, axis.newest - axis.last + count) if held else columns
+
+    def _read(
+        self,
+        key: tuple[object, ...],
+        table: Table,
+        name: str,
+        axis: TimeAxis,
+        count: int,
+        filling: int,
+    ) -> list[Bucket | None]:
         width, last, newest = axis.seconds_per_column, axis.last, axis.newest
         key = (*key, name, count)
         known = self._kept.get(key)
@@ -189,6 +206,31 @@ class ColumnCache:
         self._drawn.clear()
         self._judged.clear()
         self._made.clear()
+
+
+def held_columns(table: Table, seconds_per_column: float) -> int:
+    """For how many columns a reading may hold: one and a half times what lies between the newest readings."""
+    if seconds_per_column >= LONGEST_HOLD_SECONDS or len(table.times) < 2:
+        return 0
+    recent = table.times[-5:]
+    apart = min(later - before for before, later in pairwise(recent))
+    return (
+        int(min(1.5 * apart, LONGEST_HOLD_SECONDS) / seconds_per_column) if apart > seconds_per_column else 0
+    )
+
+
+def holding(columns: Columns, longest: int, end: int) -> list[Bucket | None]:
+    """The columns before `end` with holes of up to `longest` filled; longer holes stay, less what is due."""
+    filled = list(columns)
+    left, bucket = 0, None
+    for place in range(min(end, len(filled))):
+        found = filled[place]
+        if found is not None:
+            left, bucket = longest, found
+        elif left:
+            filled[place] = bucket
+            left -= 1
+    return filled
 
 
 def differing(before: Columns, now: Columns) -> list[int]:
