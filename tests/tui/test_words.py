@@ -73,3 +73,18 @@ def test_cells_are_counted_as_rich_does(text: str) -> None:
 
 def test_no_number_is_cut_by_an_ellipsis() -> None:
     assert words.fit_words("GPU 1 works 24 % of the time", 14) == "GPU 1 works …"
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "lines"),
+    [
+        ("it waits 40 % of the time", 12, ["it waits", "40 % of the", "time"]),
+        ("since 08:01:00 (1 min)", 17, ["since 08:01:00", "(1 min)"]),
+        ("the loss is NaN since epoch 6, batch 2", 36, ["the loss is NaN since epoch 6,", "batch 2"]),
+        ("py-spy dump --pid 1144", 17, ["py-spy dump", "--pid 1144"]),
+        ("held back by GPU 1", 16, ["held back by", "GPU 1"]),
+        ("8 min", 4, ["8", "min"]),
+    ],
+)
+def test_a_line_never_ends_within_a_number_and_its_unit(text: str, width: int, lines: list[str]) -> None:
+    assert words.wrap(text, width) == lines

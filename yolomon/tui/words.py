@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
 
 from rich.cells import cell_len, set_cell_size
@@ -84,7 +85,7 @@ def wrap(text: str, width: int) -> list[str]:
 def _wrapped(text: str, width: int) -> tuple[str, ...]:
     lines: list[str] = []
     line, used = "", 0
-    for word in _pieces(text):
+    for word in _together(_pieces(text), width):
         cells = cell_len(word)
         if used + cell_len(word.rstrip()) > width and line:
             lines.append(line.rstrip())
@@ -127,6 +128,32 @@ def _pieces(text: str) -> list[str]:
         else:
             piece += character
     return [*pieces, piece] if piece else pieces
+
+
+# What is read as one: a number and its unit, and what bears a number and its number.
+_NUMBER = re.compile(r"[(\u2212~<>=≤≥+-]*\d[\d.,:/]* ")
+_UNIT = re.compile(
+    r"(?:%|‰|ms|s|min|h|d|W|kW|[KMGT]|B|[kKMGT]i?B|[kKMG]?i?B/s|°C|[MG]Hz|img/s|epochs?|days?)[).,;:]* ?"
+)
+_BEARER = re.compile(r"\(?(?:GPUs?|ranks?|epochs?|batch|batches|steps?|--?pid|Xid|layers?) ", re.IGNORECASE)
+
+
+def _together(pieces: list[str], width: int) -> Iterator[str]:
+    """The pieces, those joined between which a line must not end; as long as they fit a line."""
+    held = ""  # the last piece with all that it is joined to
+    last = ""  # itself
+    for piece in pieces:
+        number = _NUMBER.fullmatch(last) and (_UNIT.fullmatch(piece) or cell_len(piece[0]) > 1)
+        bearer = _BEARER.fullmatch(last) and piece[0].isdigit()
+        if held and (number or bearer) and cell_len(held + piece.rstrip()) <= width:
+            held += piece
+        else:
+            if held:
+                yield held
+            held = piece
+        last = piece
+    if held:
+        yield held
 
 
 def size(count: float | None) -> str:

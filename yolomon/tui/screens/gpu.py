@@ -118,13 +118,13 @@ def gpu_lines(frame: Frame, gpu: GpuHistory, count: int, width: int, height: int
     member = next((m for m in frame.engine.job.members if m.gpu_index == gpu.info.index), None)
     if member is not None and member.cuda_index is not None and width >= 100:
         words.append(f"cuda:{member.cuda_index}")
-    room = width - width_of([(judgement, "")]) - 1
+    room = width - width_of([(judgement, "")]) - (2 if judgement else 1)
     text = f" {frame.glyphs.dot} ".join(words)
     while len(words) > 1 and cells_of(text) > room - 5:  # which GPU it is stays; its model is known best
         words.pop(1)
         text = f" {frame.glyphs.dot} ".join(words)
     lines: list[Line] = [heading(frame, text, room)]
-    lines[0] = [*lines[0], (judgement, ink)]
+    lines[0] = [*lines[0], (f" {judgement}" if judgement else "", ink)]
     for finding in [f for f in frame.findings_at() if f.target == f"gpu{gpu.info.index}"][
         : 1 if height < 14 else 2
     ]:

@@ -44,7 +44,7 @@ class ListPage(BodyPage):
         rows = self.rows(frame, width)
         self.count = len(rows)
         self.chosen = max(0, min(self.chosen, len(rows) - 1))
-        head = self.head(frame, width)[: max(0, height - LEAST_ROWS)]
+        head = self.head(frame, width)[: max(0, height - LEAST_ROWS) if rows else height]
         room = height - len(head)
         detail_room = max(0, room - min(max(len(rows), 1), max(LEAST_ROWS, room // 2)))
         detail = self.detail(frame, width, detail_room)[:detail_room]
