@@ -287,12 +287,12 @@ def overview_of(feed: StoredFeed, width: int, height: int) -> list[str]:
 
 
 @pytest.mark.parametrize("gpus", [16, 64])
-@pytest.mark.parametrize("size", [(120, 30), (100, 24), (80, 24), (60, 15), (40, 10), (50, 60)])
+@pytest.mark.parametrize("size", [(120, 30), (100, 24), (80, 24), (60, 15), (40, 10), (50, 60), (200, 12)])
 def test_few_cells_a_gpu_are_explained_above_them(size: tuple[int, int], gpus: int) -> None:
     """What the signs mean, and where GPUs have no room for words which of them is the worst."""
     lines = overview_of(feed_of(gpus), *size)
-    assert "░ only waits" in lines[0]
     layout = plan(*size, gpus, wanted_rows(frame_of(feed_of(gpus)), *size))
+    assert "░ only waits" in lines[0] or (layout.mode == "rows" and not layout.heading)
     if layout.mode in ("strip", "heat"):
         assert f"GPUs 0–{gpus - 1}" in lines[0]
         assert "⚠ GPU 1" in lines[0]

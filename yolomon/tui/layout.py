@@ -111,7 +111,7 @@ def _plan(width: int, height: int, gpus: int, findings: int, more: int = 0) -> P
     if width >= SIDE_MIN_WIDTH:
         options.append(_side(frame, width, top, body, host, gpus))
     options.append(_stacked(frame, width, top, body, host, gpus, more))
-    return max(options, key=lambda option: (_DETAIL[option.mode], option.trainer is not None))
+    return max(options, key=lambda option: (_DETAIL[option.mode], option.trainer is not None, option.heading))
 
 
 _DETAIL: dict[GpuMode, int] = {"cards": 4, "pairs": 3, "rows": 2, "strip": 1, "heat": 0, "none": 0}
