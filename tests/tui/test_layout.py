@@ -424,3 +424,14 @@ def test_beside_one_another_gpus_have_room_for_what_each_finding_is_called(code:
         assert cells_of(words) <= 11
     for room in range(1, 30):
         assert cells_of(judgement_words(frame, gpu, now, judgement, room)) <= room
+
+
+def test_beside_how_to_reach_the_others_a_sentence_still_ends() -> None:
+    """Only the first line is shorter for it: on the smallest screen the sentence is told whole."""
+    other = msgspec.structs.replace(SLOW_RANK, code="disk-low", target="host", severity="info")
+    rules = [type("R", (Always,), {"codes": (c.code,)})(c, START + 61) for c in (SLOW_RANK, other)]
+    frame = frame_of(StoredFeed(run(4), rules))
+    lines = [line.rstrip() for name, line in picture(frame, 40, 10) if name == "findings"]
+    assert lines[0].startswith(" ⚠ GPU 1 holds the others") and lines[0].endswith("+1: press 6")
+    assert lines[1] == "   back: it works 24 % of the time"
+    assert any("py-spy dump" in line for line in lines)

@@ -183,8 +183,10 @@ def finding_lines(frame: Frame, finding: Finding, width: int, rows: int, more: i
     when = _others(frame, more) if more > 0 else since(frame, finding)
     beside = cells_of(when) + 1 if more > 0 else 0  # the room behind the sentences ends two cells before
     say = wrap(plain(tr(finding.summary)), room)
-    if cells_of(say[0] if say else "") > room - beside:
-        say = wrap(plain(tr(finding.summary)), room - beside)
+    if cells_of(say[0] if say else "") > room - beside:  # only the first line has something beside it
+        sentence = plain(tr(finding.summary))
+        first = wrap(sentence, room - beside)[:1]
+        say = [*first, *wrap(sentence[len("".join(first)) :].lstrip(), room)]
     remedy = wrap(plain(tr(finding.remedy)), room - 2)
     if len(say) + len(remedy) > rows:
         say = [brief(tr, finding, room - beside, glyphs.ellipsis)]
