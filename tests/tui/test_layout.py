@@ -187,7 +187,7 @@ def frame_in(state: str, style: str) -> Frame:
     return frame_of(feed, now_ts=max(feed.clock(), START) + later, glyphs=glyphs.choose(style))
 
 
-@pytest.mark.parametrize("seconds", [55, 63, 80, 115, 151, 200, 280])
+@pytest.mark.parametrize("seconds", [115, 151, 200, 280])
 def test_a_young_run_fills_three_quarters_of_its_graphs(seconds: int) -> None:
     frame = frame_of(StoredFeed(run(1, seconds)), view=View(window_seconds=300.0))
     row = graph(frame, frame.history.by_index()[0], "memory", 60)[0]
@@ -195,7 +195,7 @@ def test_a_young_run_fills_three_quarters_of_its_graphs(seconds: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "begin"), [(20, "−1 min"), (58, "−1 min"), (85, "−1 min 30 s"), (110, "−2 min")]
+    ("seconds", "begin"), [(20, "−2 min"), (58, "−2 min"), (85, "−2 min"), (110, "−2 min")]
 )
 def test_the_axis_of_a_young_run_tells_the_window_that_is_shown(seconds: int, begin: str) -> None:
     frame = frame_of(StoredFeed(run(1, seconds)), view=View(window_seconds=300.0))

@@ -19,12 +19,12 @@ WINDOWS = (60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 10800.0, 21600.0, 43200.0,
 SCRUB_SHARE = 0.25  # of the window, a step
 UNREAD_SECONDS = 10.0  # without a reading for so long a moment has none
 # What is shown of a run that is younger than the window: each is at most a third longer than the one before,
-# so that after the first minute no more than a quarter of a graph is empty. No shorter one is shown: its
+# so that after two minutes no more than a quarter of a graph is empty. No shorter one is shown: its
 # graphs would move more often than every few seconds, and every move is sent to the terminal.
 GROWTH = tuple(
     60.0 * minutes
     for minutes in (
-        1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 7.5, 10, 12.5, 15, 20, 25, 30, 40, 50, 60, 75, 90, 120, 150, 180,
+        2, 2.5, 3, 4, 5, 6, 7.5, 10, 12.5, 15, 20, 25, 30, 40, 50, 60, 75, 90, 120, 150, 180,
         240, 300, 360, 450, 600, 720, 900, 1200, 1440,
     )
 )  # fmt: skip
