@@ -203,3 +203,37 @@ def test_a_replay_of_something_else_is_refused_in_one_line(tmp_path: Path) -> No
         assert result.returncode == 2
         assert str(path) in result.stderr + result.stdout
         assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("inspect", "{name}"),
+        ("--once", "{name}"),
+        ("diagnose", "{name}"),
+        ("replay", "{name}"),
+        ("doctor", "{name}"),
+        ("record", "--seconds", "0.5", "-o", "absent/{name}"),
+        ("--once", "--theme", "{name}"),
+        ("inspect", "folder of {name}"),
+        ("--once", "folder of {name}"),
+    ],
+    ids=lambda arguments: " ".join(arguments[:-1]),
+)
+def test_a_name_reaches_the_terminal_as_one_line_without_escapes(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    """A path or an option may hold a line's end, a window's title (OSC) and half a character."""
+    name = "odd\n\x1b]0;title\x07\udcff"
+    folder = tmp_path / f"folder of {name}"
+    folder.mkdir()
+    log_of(folder, "0.5", "0.4")
+    done = subprocess.run(
+        [sys.executable, "-m", "yolomon", *(a.replace("{name}", name) for a in arguments)],
+        capture_output=True, timeout=60, check=False, stdin=subprocess.DEVNULL, cwd=tmp_path,
+        env={**ENVIRONMENT, "PYTHONPATH": str(Path(__file__).resolve().parents[1])},
+    )  # fmt: skip
+    told = done.stdout + done.stderr
+    assert not {0x1B, 0x07, 0xFF} & set(told)
+    if arguments[0] != "doctor":  # its checks name the file only where it can be read
+        assert b"?]0;title??" in told

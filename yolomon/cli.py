@@ -38,6 +38,7 @@ class DefaultToWatch(click.Group):
 
     def main(self, *arguments: Any, **options: Any) -> Any:
         """Run a command; what the user gave and cannot be used is one line and exit status 2."""
+        from yolomon.commands.printed import say
         from yolomon.messages import UserError, translator
 
         _SPOKEN.clear()
@@ -45,7 +46,7 @@ class DefaultToWatch(click.Group):
             return super().main(*arguments, **options)
         except UserError as error:
             tr = translator(_language(_SPOKEN[-1] if _SPOKEN else "auto"))
-            click.echo(f"yolomon: {tr(error.message)}", err=True)
+            say(f"yolomon: {tr(error.message)}", err=True)
             sys.exit(2)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -289,9 +290,10 @@ def config(thresholds: bool, **options: Any) -> None:
     """Print every setting, its value and where it comes from."""
     loaded, tr = _settings(options)
     from yolomon.commands import configuration
+    from yolomon.commands.printed import say
 
     for line in configuration.lines(loaded, tr, thresholds=thresholds):
-        click.echo(line)
+        say(line)
 
 
 @cli.command(
@@ -372,19 +374,20 @@ def _need_terminal() -> None:
 
 def _pass_on(tee: str | None, tr: Translate) -> None:
     """The screen was left, the training goes on: somebody has to read its pipe."""
+    from yolomon.commands.printed import say
     from yolomon.trainlog import stream
 
     if stream.has_ended():
         return
     where = tr("the terminal") if tee is None else tee
-    click.echo(
+    say(
         tr("The training goes on; its output is passed on to {where}. Ctrl-C ends it.", where=where), err=True
     )
 
     def fault(error: OSError) -> None:
         why = tr("The log cannot be passed on: {reason}", reason=error.strerror or str(error))
         with suppress(OSError):  # the terminal is gone, too; the training goes on
-            click.echo(why, err=True)
+            say(why, err=True)
 
     stream.pass_on(tee=tee, told=fault)
 

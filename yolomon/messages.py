@@ -7,6 +7,7 @@ A test reads every literal given to `msg(...)` and `tr(...)` and fails when a ca
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any, Protocol
 
 import msgspec
@@ -71,6 +72,17 @@ def english(template: str | Message, /, **values: object) -> str:
 
 
 _ENGLISH = Translator("en", {})
+
+
+def one_line(text: str) -> str:
+    """Text for one line of a terminal: whatever could move the cursor, colour or break the line becomes "?".
+
+    A path, an option or a line of a log may hold escape sequences, line ends, direction marks and halves of
+    characters (bytes of a file's name that are no UTF-8).
+    """
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() or unicodedata.category(sign) == "Zs" else "?" for sign in text)
 
 
 def translator(language: str) -> Translator:

@@ -8,9 +8,10 @@ import click
 import msgspec
 
 from yolomon.commands import chosen
+from yolomon.commands.printed import say
 from yolomon.doctor import run_checks, worst
 from yolomon.live import is_folder
-from yolomon.messages import Translate
+from yolomon.messages import Translate, one_line
 from yolomon.trainlog.discover import find_logs
 
 _COLORS = {"PASS": "green", "WARN": "yellow", "FAIL": "red"}
@@ -28,8 +29,8 @@ def print_checks(log: str | None, tr: Translate, *, as_json: bool) -> int:
             body = {"name": check.name, "status": check.status, "detail": detail, "remedy": remedy}
             sys.stdout.buffer.write(msgspec.json.encode(body) + b"\n")
             continue
-        click.echo(f"{click.style(check.status, fg=_COLORS[check.status])}  {check.name}: {detail}")
+        click.echo(f"{click.style(check.status, fg=_COLORS[check.status])}  {check.name}: {one_line(detail)}")
         if remedy is not None:
-            click.echo(f"      -> {remedy}")
+            say(f"      -> {remedy}")
     sys.stdout.buffer.flush()
     return 1 if worst(checks) == "FAIL" else 0

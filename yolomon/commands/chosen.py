@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-import click
-
 from yolomon import live
+from yolomon.commands.printed import say
 from yolomon.messages import Translate, UserError, msg
 from yolomon.trainlog.discover import Candidate, find_logs
 
@@ -38,16 +37,16 @@ def tell(candidates: Sequence[Candidate], tr: Translate) -> None:
     if not candidates:
         return
     first, others = candidates[0], candidates[1:]
-    click.echo(tr("reading {log}", log=_described(first, tr)), err=True)
+    say(tr("reading {log}", log=_described(first, tr)), err=True)
     offer(others, tr)
 
 
 def offer(candidates: Sequence[Candidate], tr: Translate) -> None:
     """Say what is there and is not read."""
     for other in candidates[:SHOWN]:
-        click.echo(tr("not read: {log}", log=_described(other, tr)), err=True)
+        say(tr("not read: {log}", log=_described(other, tr)), err=True)
     if len(candidates) > SHOWN:
-        click.echo(tr("not read: {count} more", count=len(candidates) - SHOWN), err=True)
+        say(tr("not read: {count} more", count=len(candidates) - SHOWN), err=True)
 
 
 def tell_found(session: live.Session, tr: Translate) -> None:
@@ -57,19 +56,14 @@ def tell_found(session: live.Session, tr: Translate) -> None:
         followed = [c for c in candidates if c.paths and c.paths[0] == str(session.followed[0])]
         tell([*followed, *(c for c in candidates if c not in followed)], tr)
     elif candidates:
-        click.echo(tr("Several logs fit equally well; name the one that is meant:"), err=True)
+        say(tr("Several logs fit equally well; name the one that is meant:"), err=True)
         offer(candidates, tr)
     else:
-        click.echo(tr("No training log was found in this folder; name one."), err=True)
+        say(tr("No training log was found in this folder; name one."), err=True)
 
 
 def _described(candidate: Candidate, tr: Translate) -> str:
     """The logs of one run, with their format and why they are offered."""
     first, *others = candidate.paths
     with_others = "".join(f" + {os.path.basename(path)}" for path in others)  # noqa: PTH119
-    return f"{_plain(first + with_others)} ({candidate.format}, {tr(candidate.reason)})"
-
-
-def _plain(text: str) -> str:
-    """A path for a terminal: no control signs, no half characters."""
-    return "".join(sign if sign.isprintable() else "?" for sign in text)
+    return f"{first + with_others} ({candidate.format}, {tr(candidate.reason)})"

@@ -7,6 +7,7 @@ import sys
 import click
 
 from yolomon.commands import chosen
+from yolomon.commands.printed import say
 from yolomon.commands.progress import Progress
 from yolomon.messages import Translate, msg
 from yolomon.trainlog.inspect import InspectError, inspect
@@ -23,7 +24,7 @@ def print_inspection(log: str, tr: Translate, *, as_json: bool) -> int:
         with Progress(msg("reading {path}", path=log), tr) as progress:
             found = inspect(log, told=progress)
     except InspectError as error:
-        click.echo(f"yolomon: {log}: {tr(error.message)}", err=True)
+        say(f"yolomon: {log}: {tr(error.message)}", err=True)
         return 2
     if as_json:
         sys.stdout.buffer.write(found.encode() + b"\n")

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from yolomon.messages import Message, Translate
+from yolomon.messages import Message, Translate, one_line
 
 FIRST_AFTER_SECONDS = 1.0  # what is done by then needs no line
 EVERY_SECONDS = 0.2
@@ -67,7 +67,7 @@ def _fitting(line: str) -> str:
         columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80  # 0: it tells no size
     except (OSError, ValueError):
         columns = 80
-    printable = "".join(sign if sign.isprintable() else "?" for sign in line)
+    printable = one_line(line)
     wide = [2 if ord(sign) >= 0x2E80 else 1 for sign in printable]  # Chinese takes two cells a sign
     while wide and sum(wide) >= max(columns, 20):
         wide.pop()

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import click
 import msgspec
 
 from yolomon import live
 from yolomon.commands import chosen
+from yolomon.commands.printed import say
 from yolomon.history import GpuHistory, History
 from yolomon.messages import Translate
 from yolomon.model import Finding
@@ -187,7 +187,7 @@ def print_once(
         sys.stdout.buffer.flush()
     else:
         for line in as_lines(history, findings, tr):
-            click.echo(line)
+            say(line)
     torn = any(isinstance(source, StreamSource) and source.tee_fault for source in session.sources)
     return 2 if torn or (files and _unread(history, files)) else 0
 

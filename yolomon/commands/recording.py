@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-import click
-
 from yolomon import live
 from yolomon.commands import chosen
+from yolomon.commands.printed import say
 from yolomon.messages import Translate
 from yolomon.record.jsonl import Recorder, RecorderError
 from yolomon.settings import Settings
@@ -40,11 +39,11 @@ def record(
     try:
         recorder = Recorder(output)
     except RecorderError as error:
-        click.echo(f"yolomon: {tr(error.message)}", err=True)
+        say(f"yolomon: {tr(error.message)}", err=True)
         return 2
     session = live.attach(logs, settings, taps=(recorder,))
     session.start()
-    click.echo(tr("recording to {path}; Ctrl-C ends it", path=output), err=True)
+    say(tr("recording to {path}; Ctrl-C ends it", path=output), err=True)
     teller = _Teller(session, logs, recorder, tr)
     until = None if seconds is None else time.monotonic() + seconds
     while not stopping.wait(LOOK_SECONDS if until is None else _left(until)):
@@ -58,7 +57,7 @@ def record(
     recorder.close()
     teller.look()
     if recorder.lost:
-        click.echo(tr("{count} items found no room and are missing", count=recorder.lost), err=True)
+        say(tr("{count} items found no room and are missing", count=recorder.lost), err=True)
     if list(logs) == ["-"] and not stopping.is_set() and not stream.has_ended():
         _pass_on(tr)
     return 2 if recorder.warning is not None or recorder.lost else 0
@@ -82,7 +81,7 @@ class _Teller:
                 chosen.tell_found(session, self._tr)
         if not self._warning_told and self._recorder.warning is not None:
             self._warning_told = True
-            click.echo(f"yolomon: {self._tr(self._recorder.warning)}", err=True)
+            say(f"yolomon: {self._tr(self._recorder.warning)}", err=True)
 
 
 def _left(until: float) -> float:
@@ -96,7 +95,7 @@ def _piped_log_has_ended(session: live.Session, logs: Sequence[str]) -> bool:
 
 def _pass_on(tr: Translate) -> None:
     """The recording is over, the training that is piped in is not: it would be ended by a closed pipe."""
-    click.echo(
+    say(
         tr(
             "The training goes on; its output is passed on to {where}. Ctrl-C ends it.",
             where=tr("the terminal"),

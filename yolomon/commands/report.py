@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from yolomon.commands import chosen
+from yolomon.commands.printed import say
 from yolomon.commands.progress import Progress
 from yolomon.commands.reading import finding_json
 from yolomon.diagnosis.engine import Engine
@@ -60,7 +61,7 @@ def diagnose(
             return UNREADABLE
         engine = run_engine(_items(recording, paths, tr), settings.thresholds, settings.silenced)
     except (LogError, RecordingError) as error:
-        click.echo(f"yolomon: {tr(error.message)}", err=True)
+        say(f"yolomon: {tr(error.message)}", err=True)
         return UNREADABLE
     findings = [finding for finding in engine.all_findings() if not finding.silenced]
     findings.sort(key=lambda finding: finding.raised_ts)
@@ -71,7 +72,7 @@ def diagnose(
         sys.stdout.buffer.flush()
     else:
         for line in _lines(engine, findings, times, tr):
-            click.echo(line)
+            say(line)
     return FOUND if any(finding.severity != "info" for finding in findings) else READ
 
 

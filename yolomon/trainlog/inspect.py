@@ -13,12 +13,12 @@ from typing import Any
 
 import msgspec
 
-from yolomon.messages import Translate, UserError, english, msg
+from yolomon.messages import Translate, UserError, english, msg, one_line
 from yolomon.model import Roles, TrainRecord
 from yolomon.trainlog.backlog import BacklogReader, can_read_fast
 from yolomon.trainlog.formats.json_records import JsonParser
 from yolomon.trainlog.log import Log, looks_binary
-from yolomon.trainlog.roles import loss_is_broken
+from yolomon.trainlog.roles import loss_is_broken, meaning
 from yolomon.trainlog.segments import SegmentTracker
 
 FAST_BYTES = 4 << 20  # a longer JSON-lines log is read in columns
@@ -150,7 +150,7 @@ class Inspection(msgspec.Struct):
         for label, record in ((tr("first record:"), self.first), (tr("last record:"), self.newest)):
             if record is not None:
                 rows.append(f"{label} {_describe(record)}")
-        return "\n".join(rows)
+        return "\n".join(map(one_line, rows))
 
     def take(self, record: TrainRecord) -> None:
         """Take one record."""
@@ -170,9 +170,20 @@ class Inspection(msgspec.Struct):
         for role in ("learning_rate", "map50", "map50_95", "loss", "step_seconds", "data_seconds"):
             value = getattr(record.roles, role)
             if value is not None and role not in self.roles:
-                name = next((n for n, v in record.numbers.items() if v == value), None)
+                name = _named(role, value, record)
                 if name is not None:
                     self.roles[role] = name
+
+
+def _named(role: str, value: float, record: TrainRecord) -> str | None:
+    """The trainer's name of a role's value; never the name of something else that has the same value.
+
+    All metrics are 0 after a first epoch, so that the value alone does not tell.
+    """
+    same = [name for name, number in record.numbers.items() if number == value]
+    means = {name: meaning(name).role for name in same}
+    called = next((name for name in same if means[name] == role), None)
+    return called or next((name for name in same if means[name] in ("", "part")), None)
 
 
 def spelled(value: float | None) -> float | str | None:
