@@ -28,7 +28,13 @@ def placed(stamps: list[list[float]], interval: float = 1.0) -> float:
 @pytest.mark.parametrize("off", [-30.0, -6.0, -3.0, 4.0, 6.0, 60.0])
 def test_a_clock_that_is_off(off: float) -> None:
     stamps = [[n + 0.2 + off, n + 0.7 + off] for n in range(20)]
-    assert placed(stamps) == pytest.approx(-off, abs=1.1)
+    assert placed(stamps) == pytest.approx(-off, abs=0.35)
+
+
+@pytest.mark.parametrize("off", [-30.0, -10.0, 10.0, 30.0])
+def test_rare_readings_tell_it_as_closely_as_frequent_ones(off: float) -> None:
+    stamps = [[5 * n + part / 2 + 0.1 + off for part in range(10)] for n in range(20)]
+    assert placed(stamps, interval=5.0) == pytest.approx(-off, abs=0.5)
 
 
 def test_a_clock_that_is_right() -> None:

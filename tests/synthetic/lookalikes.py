@@ -11,7 +11,7 @@ import msgspec
 from tests.synthetic import edits
 from tests.synthetic.edits import idle, spinning, working
 from tests.synthetic.labelled import Labelled, Truth
-from tests.synthetic.recorded import load, replaced, sampled, without
+from tests.synthetic.recorded import load, replaced, sampled, stretched, without
 from yolomon.model import (
     Header,
     HostSample,
@@ -74,6 +74,7 @@ def lookalikes(traces: Path) -> Iterator[Labelled]:
     yield from _starts(x)
     yield from _sizes(x, ddp, multi)
     yield from _sparse_and_off(ddp)
+    yield from _few_epochs_and_off(ddp)
 
 
 def _pauses(x: Labelled, ddp: Labelled) -> Iterator[Labelled]:
@@ -378,6 +379,26 @@ def _sparse_and_off(ddp: Labelled) -> Iterator[Labelled]:
         yield named(
             edits.with_log_clock_off(run, seconds),
             f"6 GPUs read every {spacing:g} s, a third lost, clock {seconds:+g} s off",
+        )
+
+
+def _few_epochs_and_off(ddp: Labelled) -> Iterator[Labelled]:
+    """Rank 0 validates for half a minute after few epochs; the log's clock is behind the machine's."""
+    for seconds in (-9.3, -7.0, -5.3, -4.0):
+        for number, state in ((0, idle), (1, working)):
+            at = event(ddp, "val_start", number) + 0.3
+            run = edits.with_time_put_in(ddp, "", at, 30.0, {0: state, 1: spinning}, cpu_cores=0.5)
+            yield named(
+                edits.with_log_clock_off(sampled(run, 1.0), seconds),
+                f"read every 1 s, a validation of 30 s, clock {seconds:+g} s off",
+            )
+    for number in (0, 1):
+        slower = stretched(ddp, 1.6)
+        at = event(slower, "val_start", number) + 0.3
+        run = edits.with_time_put_in(slower, "", at, 30.0, {0: idle, 1: spinning}, cpu_cores=0.5)
+        yield named(
+            edits.with_log_stamps_off(sampled(run, 1.0), -1.1),
+            f"slow epochs, validation {number + 1} of 30 s, stamps -1.1 s off",
         )
 
 

@@ -39,14 +39,17 @@ class LogClock:
 
     Between two readings of telemetry, the record with the newest stamp is the one that was read soonest
     (a log that is written in blocks shows old ones with it). Clocks differ where that record is old at every
-    reading; or where even the oldest one comes from the future.
+    reading; or where even the oldest one comes from the future. A record arrived between the two readings:
+    the log is behind by as much as the newest one was at the later reading, at most, so the least of that
+    is the closest (by the earlier reading it would be short by their distance).
     """
 
     def __init__(self) -> None:
         self._telemetry_ts: float | None = None
         self._interval = 1.0
         self._open: dict[str, tuple[float, float]] = {}  # oldest and newest stamp since the last reading
-        self._lags: dict[str, deque[tuple[float, float]]] = {}  # least and most seconds behind, a reading
+        # a reading each: by how many seconds the log is behind at most, at least, and at least by its oldest
+        self._lags: dict[str, deque[tuple[float, float, float]]] = {}
         self._offsets: dict[str, float] = {}
 
     def read(self, ts: float) -> None:
@@ -56,7 +59,7 @@ class LogClock:
             self._interval = min(ts - before, 15.0)
             for source, (oldest, newest) in self._open.items():
                 lags = self._lags.setdefault(source, deque(maxlen=SAMPLES))
-                lags.append((before - newest, before - oldest))
+                lags.append((ts - newest, before - newest, before - oldest))
                 self._judge(source, lags)
         self._open.clear()
         self._telemetry_ts = ts
@@ -71,14 +74,13 @@ class LogClock:
             self._open[key] = (min(oldest, record.ts), max(newest, record.ts))
         return record.ts + self._offsets.get(key, 0.0)
 
-    def _judge(self, source: str, lags: deque[tuple[float, float]]) -> None:
+    def _judge(self, source: str, lags: deque[tuple[float, float, float]]) -> None:
         if len(lags) < LEAST_SAMPLES:
             return
-        behind = min(least for least, _ in lags)
-        ahead = max(most for _, most in lags)
+        ahead = max(oldest for _, _, oldest in lags)
         found = 0.0
-        if behind > LATE_SECONDS:
-            found = behind
+        if min(least for _, least, _ in lags) > LATE_SECONDS:
+            found = min(most for most, _, _ in lags)
         elif ahead < -(self._interval + LATE_SECONDS):
             found = ahead
         known = self._offsets.get(source, 0.0)

@@ -82,11 +82,8 @@ class LoadImbalance:
         claims = []
         if len(view.job.gpu_indices) > 1 and (view.phases.known or not view.history.train.ranks):
             claim = self._straggler(view)
-            shift = self._log_shift(view) if claim is not None else 0.0
-            if shift:  # the log's pauses lie where the GPUs work: compared by the machine's clock
-                claim = self._straggler(view, shift)
             if claim is None:
-                self._onset = (-1, float("-inf"), 0.0)
+                self._onset, self._onset_twice = (-1, float("-inf"), 0.0), False
                 if not 0 <= view.now_ts - self._clocks[0] < 5:
                     self._clocks = (view.now_ts, self._slower_clock(view))
                 claim = self._clocks[1]
@@ -100,14 +97,31 @@ class LoadImbalance:
         """How far the log's clock is off, looked for now and then while something is to be told."""
         every = SHIFT_ACTIVE_SECONDS if self._active else SHIFT_EVERY_SECONDS
         if not 0 <= view.now_ts - self._shift[0] < every:
-            self._onset_twice = False
-        self._shift = (
-            view.now_ts,
-            shift_by_power(view.seconds, view.phases, view.job, view.now_ts) if view.phases.known else 0.0,
-        )
+            known = view.phases.known
+            shift = shift_by_power(view.seconds, view.phases, view.job, view.now_ts) if known else 0.0
+            self._shift = (view.now_ts, shift)
         return self._shift[1]
 
-    def _straggler(self, view: View, shift: float = 0.0) -> Claim | None:
+    def _straggler(self, view: View) -> Claim | None:
+        suspect, shift = self._suspect(view), 0.0
+        if suspect is not None:
+            shift = self._log_shift(view)
+            if shift:  # the log's pauses lie where the GPUs work: compared by the machine's clock
+                suspect = self._suspect(view, shift)
+        if suspect is None:
+            return None
+        slow, means, busy, least = suspect
+        peers_busy = median(value for index, value in busy.items() if index != slow)
+        if f"gpu{slow}" not in self._active and not slow_throughout(
+            view, slow, least, seconds_of(means), shift
+        ):
+            return None  # seconds at the edges of epochs, by a log whose clock is a little off
+        return self._say_straggler(view, slow, means, busy, peers_busy)
+
+    def _suspect(
+        self, view: View, shift: float = 0.0
+    ) -> tuple[int, dict[int, Means], dict[int, float], float] | None:
+        """The GPU that is busy less than its peers, all GPUs' means and busy times, and the points asked."""
         means: dict[int, Means] = {}
         for index in view.job.gpu_indices:
             seconds = view.thresholds[SECONDS]
@@ -136,9 +150,7 @@ class LoadImbalance:
             return None
         if median(peers) < 35:
             return None  # nobody spins: they all wait for something else
-        if target not in self._active and not slow_throughout(view, slow, least, seconds_of(means), shift):
-            return None  # seconds at the edges of epochs, by a log whose clock is a little off
-        return self._say_straggler(view, slow, means, busy, median(peers))
+        return slow, means, busy, least
 
     def _say_straggler(
         self, view: View, slow: int, means: dict[int, Means], busy: dict[int, float], peers_busy: float

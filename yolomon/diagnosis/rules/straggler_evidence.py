@@ -18,6 +18,11 @@ HABIT = 3  # so many slow steps are no accident
 STEPS_FOR_DATA = 60
 MOST_SECONDS = 2 / 3  # of training in which a slow rank is seen to be slow
 EDGE_SECONDS = 3.0  # of an epoch, at which the log's place and the GPUs' may differ
+LONG_STEP_SECONDS = 1.0  # a second need not hold work of steps as long as this
+WORK_SECONDS = 540.0  # looked at for the power of a GPU that does no work
+NO_TENSOR_PERCENT = 0.5
+NO_WORK_SHARE = 0.1  # of the range of power
+LEAST_RANGE = 1.3  # most power over least, below which neither is that of no work
 
 
 def seconds_of(means: dict[int, Means]) -> float:
@@ -29,10 +34,12 @@ def slow_throughout(view: View, slow: int, least_points: float, seconds: float, 
     """Whether the GPU is less busy in most seconds of training; or, if not, also far from the epochs' edges.
 
     A rank that is slow is so in every step, or in some steps anywhere in the epoch. What only the first and
-    the last seconds of epochs show is validation or saving that the log places wrongly.
+    the last seconds of epochs show is validation or saving that the log places wrongly; so are seconds in
+    which a peer does no work at all, as all ranks make the same steps.
     """
     if not view.phases.known:
         return True
+    workless = _workless_seconds(view, slow)
     by_second: dict[int, dict[int, float]] = {}
     times: dict[int, tuple[float, float]] = {}
     for index in view.job.gpu_indices:
@@ -47,11 +54,12 @@ def slow_throughout(view: View, slow: int, least_points: float, seconds: float, 
         if len(row) == len(view.job.gpu_indices)
     ]
     once = _single_slow_steps(view)
-    if once:  # what they cost is no habit of that rank: the other seconds must say the same
+    if once or not workless.isdisjoint(times):  # no habit of that rank: the other seconds must say the same
         apart = [
             (second, points)
             for second, points in apart
-            if not any(times[second][0] < end and begin < times[second][1] for begin, end in once)
+            if second not in workless
+            and not any(times[second][0] < end and begin < times[second][1] for begin, end in once)
         ]
         if len(apart) < seconds / 2:
             return False
@@ -80,6 +88,36 @@ def slow_throughout(view: View, slow: int, least_points: float, seconds: float, 
         )
     ]
     return len(inner) >= seconds and sum(inner) / len(inner) >= least_points
+
+
+def _workless_seconds(view: View, slow: int) -> set[int]:
+    """Seconds in which one of the peers does no work, by tensor activity or power; none where steps are long.
+
+    A GPU that waits in a collective shows 100 % busy, no tensor work and the power of an idle one.
+    """
+    leader = view.phases.leader
+    typical = None if leader is None else leader.typical_gap()
+    if typical is None or typical >= LONG_STEP_SECONDS:
+        return set()
+    found: set[int] = set()
+    for index in view.job.gpu_indices:
+        if index == slow:
+            continue
+        rows = view.seconds.rows(index, view.now_ts - WORK_SECONDS, view.now_ts)
+        if any((row.tensor_active_percent or 0.0) > NO_TENSOR_PERCENT for row in rows):
+            found |= {
+                int(row.start_ts)
+                for row in rows
+                if row.tensor_active_percent is not None and row.tensor_active_percent <= NO_TENSOR_PERCENT
+            }
+            continue
+        watts = [row.power_watts for row in rows if row.power_watts is not None]
+        if watts and max(watts) >= LEAST_RANGE * min(watts):
+            least = min(watts) + NO_WORK_SHARE * (max(watts) - min(watts))
+            found |= {
+                int(row.start_ts) for row in rows if row.power_watts is not None and row.power_watts <= least
+            }
+    return found
 
 
 def _single_slow_steps(view: View) -> list[tuple[float, float]]:
