@@ -163,3 +163,14 @@ def early_stop(train: TrainHistory) -> EarlyStop | None:
         return None
     lengths = [seconds for _, seconds in epoch_seconds(train)][-EPOCHS_SEEN:]
     return EarlyStop(stops_at, left, left * median(lengths) if lengths else None)
+
+
+def is_complete(train: TrainHistory) -> bool:
+    """Whether the last epoch's row is there, or the one at which the trainer's patience ran out."""
+    done = train.epochs[-1].epoch if train.epochs else None
+    if done is None:
+        return False
+    best, patience = best_epoch(train), train.run.patience
+    if patience and best is not None and done >= best[0] + patience:
+        return True
+    return train.total_epochs is not None and done >= train.total_epochs

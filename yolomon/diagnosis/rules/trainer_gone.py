@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
+from yolomon.diagnosis.forecast import is_complete
+from yolomon.diagnosis.log_clock import LARGEST_SHIFT_SECONDS
+from yolomon.diagnosis.phases import TRAINING
 from yolomon.diagnosis.rules.base import Claim, View
 from yolomon.diagnosis.rules.progress import EFFECTS
 from yolomon.diagnosis.thresholds import declare
@@ -13,13 +16,24 @@ from yolomon.model import Item, TrainRecord
 from yolomon.units import gibibytes
 
 GONE = declare("trainer-died.gone-seconds", 2.0, "s", "that a trainer's process is missing from the list")
+END_LATE = declare(
+    "trainer-died.end-late-seconds",
+    LARGEST_SHIFT_SECONDS + 3.0,
+    "s",
+    "after the log's last record that its end may still come, between epochs or where the log goes on after "
+    "its process: the largest difference of clocks that is looked for, and three seconds",
+)
+STILL_WRITES_SECONDS = 3.0
+AHEAD_SECONDS = 1.0  # a record later than its own process: the log's clock is ahead
 
 
 class TrainerGone:
     """The trainer's process is gone: after a proper end (info), or without one (critical).
 
-    Needs the process to have been seen before. Fooled by: a container whose process ids are not ours (then
-    memory that falls to nothing on all GPUs of the job counts, with less confidence), a resumed run.
+    Needs the process to have been seen before. A log whose last epoch is complete needs no word of an end
+    (results.csv has none). Fooled by: a container whose process ids are not ours (then memory that falls to
+    nothing on all GPUs of the job counts, with less confidence), a resumed run, a log whose clock is ahead:
+    its end comes after the process left.
     """
 
     codes: ClassVar[tuple[str, ...]] = ("trainer-ended", "trainer-died")
@@ -63,11 +77,13 @@ class TrainerGone:
             return []
         if self._gone_ts is None:
             self._gone_ts = gone
-        if ended:
+        between = leader.current is None or leader.current.phase not in TRAINING
+        if ended or (between and is_complete(history.train)):
             return [self._ended(view, self._gone_ts, rank)]
         last = leader.last_record_ts
-        if view.now_ts - last < 3.0:
-            return []  # it still writes: another process was meant
+        late = between or last > self._gone_ts + AHEAD_SECONDS
+        if view.now_ts - last < (view.thresholds[END_LATE] if late else STILL_WRITES_SECONDS):
+            return []  # it still writes: another process was meant; or the log's clock is ahead
         return [self._died(view, self._gone_ts, rank, sure)]
 
     def _gone(self, view: View) -> tuple[float | None, int | None, bool]:
@@ -129,6 +145,8 @@ class TrainerGone:
                 return None
             gone_since.append(ts)
         last = view.phases.last_batch_ts()
+        if last is None and view.phases.leader is not None:
+            last = view.phases.leader.last_record_ts  # a log of epochs alone
         if not gone_since or last is None or view.now_ts - last < 10:
             return None
         return max(last, min(gone_since))
@@ -153,7 +171,9 @@ class TrainerGone:
             severity="info",
             onset_ts=ts,
             summary=summary,
-            cause=msg("the log tells of a proper end"),
+            cause=msg("the log tells of a proper end")
+            if train.ended is not None
+            else msg("the log's last epoch is complete"),
             remedy=msg("nothing to do"),
             evidence={"epoch": train.epoch, "epochs": train.total_epochs, "best_map50_95": best},
             explains=(
