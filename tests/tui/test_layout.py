@@ -435,3 +435,28 @@ def test_beside_how_to_reach_the_others_a_sentence_still_ends() -> None:
     assert lines[0].startswith(" ⚠ GPU 1 holds the others") and lines[0].endswith("+1: press 6")
     assert lines[1] == "   back: it works 24 % of the time"
     assert any("py-spy dump" in line for line in lines)
+
+
+@pytest.mark.parametrize("language", ["en", "zh_CN"])
+@pytest.mark.parametrize("gpus", [2, 8])
+@pytest.mark.parametrize("size", [(50, 60), (40, 10), (80, 24), (140, 40)])
+def test_the_key_that_explains_is_told_where_words_are_cut(
+    size: tuple[int, int], gpus: int, language: str
+) -> None:
+    tr = translator(language)
+    feed = StoredFeed(run(gpus), [Always(STRAGGLER, START + 61)])
+    shown = [line for name, line in picture(frame_of(feed, tr=tr), *size) if name == "findings"]
+    whole = tr(STRAGGLER.remedy).replace(" ", "") in "".join(line.strip("│ ") for line in shown).replace(
+        " ", ""
+    )
+    assert whole or any(tr("Enter: why") in line for line in shown)
+    if size[1] == 60:  # room enough for all of it
+        assert tr("Enter: why") in "".join(shown)
+        assert "08:01:00" in "".join(shown)
+
+
+@pytest.mark.parametrize("width", [30, 40, 50, 60])
+def test_a_narrow_footer_keeps_the_help_and_the_way_out(width: int) -> None:
+    told = text_of(footer_line(frame_of(feed_of(1)), width))
+    assert "? help" in told
+    assert "q quit" in told

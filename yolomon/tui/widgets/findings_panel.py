@@ -47,7 +47,7 @@ def findings_lines(frame: Frame, width: int, height: int) -> list[Line]:
         rule += [(glyphs.horizontal * max(0, rest), "frame"), (tail, "dim"), (glyphs.horizontal, "frame")]
         return [rule, *(fill(line, width) for line in _body(frame, findings, width, height - 1))]
     if height == 1:
-        return [fill(one_line(frame, findings, width, len(findings) - 1), width)]
+        return [fill(one_line(frame, findings, width, len(findings) - 1, alone=True), width)]
     return [fill(line, width) for line in _body(frame, findings, width, height, len(findings) - 1)]
 
 
@@ -59,7 +59,9 @@ def wanted_rows(frame: Frame, width: int, height: int) -> int:
     if height < 28:
         return _least_rows(frame, findings, width) + (1 if height >= 20 else 0)  # with a rule
     cause = wrap(plain(frame.tr(findings[0].cause)), _room(width - 2))
-    return _least_rows(frame, findings, width - 2) + len(cause) + 2
+    first = wrap(plain(frame.tr(findings[0].summary)), _room(width - 2))[:1]
+    below = sum(map(cells_of, first)) + cells_of(_since_only(frame, findings[0])) + 8 > width
+    return _least_rows(frame, findings, width - 2) + len(cause) + 2 + below
 
 
 def _room(width: int) -> int:
@@ -133,8 +135,14 @@ def since(frame: Frame, finding: Finding) -> str:
     )
 
 
-def one_line(frame: Frame, findings: list[Finding], width: int, more: int = 0) -> Line:
-    """The worst finding in one line, and how to reach the `more` others."""
+def _since_only(frame: Frame, finding: Finding) -> str:
+    return frame.tr("since {time}", time=clock_time(finding.onset_ts))
+
+
+def one_line(
+    frame: Frame, findings: list[Finding], width: int, more: int = 0, *, alone: bool = False
+) -> Line:
+    """The worst finding in one line, and how to reach the `more` others; `alone`: it says the key, too."""
     if not findings:
         text, ink = calm(frame)
         sign = _calm_sign(frame, ink)
@@ -144,6 +152,9 @@ def one_line(frame: Frame, findings: list[Finding], width: int, more: int = 0) -
     tail = f" {_others(frame, more)}" if more > 0 else ""
     room = width - cells_of(sign) - 2 - cells_of(tail) - (1 if tail else 0)
     said = brief(frame.tr, findings[0], room, frame.glyphs.ellipsis)
+    hint = f" {frame.tr('Enter: why')}" if alone and not tail else ""  # what to do has no room here
+    if hint and cells_of(said) + cells_of(hint) + 1 <= room:
+        tail, room = hint, room - cells_of(hint) - 1
     return [(f" {sign} ", ink), (pad(said, room) if tail else said, "title"), (tail, "info")]
 
 
@@ -163,7 +174,7 @@ def _body(frame: Frame, findings: list[Finding], width: int, rows: int, more: in
                 [(f" {sign}" if place == 0 else "   ", ink), (piece, ink if ink != "ok" else "text")]
             )
         return [*lines, *([[]] * (rows - len(lines)))]
-    lines = finding_lines(frame, findings[0], width, rows, more)
+    lines = finding_lines(frame, findings[0], width, rows, more, others=len(findings) - 1)
     for finding in findings[1:]:
         if len(lines) >= rows:
             break
@@ -171,11 +182,14 @@ def _body(frame: Frame, findings: list[Finding], width: int, rows: int, more: in
     return [*lines, *([[]] * (rows - len(lines)))][:rows]
 
 
-def finding_lines(frame: Frame, finding: Finding, width: int, rows: int, more: int = 0) -> list[Line]:
+def finding_lines(
+    frame: Frame, finding: Finding, width: int, rows: int, more: int = 0, others: int = 0
+) -> list[Line]:
     """What and since when; why; what to do. What to do stays whole before the others do.
 
     With few rows the why goes first, then the sentence becomes a few words. `more` others have no other place
-    to be told of than the first line.
+    to be told of than the first line. Since when and the key stand beside the sentences, or below them where
+    that takes no row from the `others`.
     """
     tr, glyphs = frame.tr, frame.glyphs
     sign, ink = sign_of(frame, finding)
@@ -191,14 +205,20 @@ def finding_lines(frame: Frame, finding: Finding, width: int, rows: int, more: i
     if len(say) + len(remedy) > rows:
         say = [brief(tr, finding, room - beside, glyphs.ellipsis)]
     cause = _shortened(wrap(plain(tr(finding.cause)), room), rows - len(say) - len(remedy), glyphs.ellipsis)
-    remedy = _shortened(remedy, max(1, rows - len(say)), glyphs.ellipsis)
+    hint = tr("Enter: why")
+    if len(remedy) > max(1, rows - len(say)):  # what is cut off is behind that key
+        remedy = _shortened(remedy, max(1, rows - len(say)), glyphs.ellipsis)
+        remedy[-1] = fit_words(remedy[-1], room - 2 - cells_of(hint), glyphs.ellipsis)
     lines: list[Line] = []
     for place, piece in enumerate(say):
         lines.append([(f" {sign} " if place == 0 else "   ", ink), (piece, "title")])
     first_width = width_of(lines[0]) if lines else 0
     if not beside and cells_of(when) + first_width + 3 > width:
-        when = tr("since {time}", time=clock_time(finding.onset_ts))  # how long is the lesser half of it
-    if lines and cells_of(when) + first_width + 3 <= width:
+        when = _since_only(frame, finding)  # how long is the lesser half of it
+    below: Line = []
+    if not beside and lines and cells_of(when) + first_width + 3 > width:
+        below = [("   ", "text"), (since(frame, finding), "dim")]
+    elif lines and cells_of(when) + first_width + 3 <= width:
         gap = " " * (width - first_width - cells_of(when) - 2)
         lines[0] = [*lines[0], (gap, "text"), (when, "info" if beside else "dim")]
     lines += [[("   ", "text"), (piece, "text")] for piece in cause]
@@ -206,8 +226,12 @@ def finding_lines(frame: Frame, finding: Finding, width: int, rows: int, more: i
         arrow = f"   {glyphs.arrow} " if place == 0 else "     "
         lines.append([(arrow, "info"), (piece, "info")])
     if lines and rows >= 2:
-        hint = tr("Enter: why")
         last = width_of(lines[-1])
+        if not below and last + cells_of(hint) + 3 > width:
+            below = [("   ", "text")]
+        if below and len(lines) + max(others, more) < rows and width_of(below) + 2 <= width:
+            lines.append(below)
+            last = width_of(below)
         if last + cells_of(hint) + 3 <= width and len(lines) <= rows:
             lines[-1] = [*lines[-1], (" " * (width - last - cells_of(hint) - 2), "text"), (hint, "dim")]
     return lines[:rows]

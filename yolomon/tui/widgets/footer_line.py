@@ -45,10 +45,10 @@ def footer_line(frame: Frame, width: int, own_keys: Sequence[tuple[str, Message]
     if frame.filter:
         line += [(fit(f" /{plain(frame.filter)} ", max(4, width // 3)), "selected"), ("  ", "text")]
     pieces: list[Line] = [[(key, "info"), (f" {about}  ", "label")] for key, about in keys]
-    # Where not all have room the key of the help, which tells all others, is not the one that goes.
-    ways = next((piece for piece, (key, _) in zip(pieces, keys, strict=True) if key == "?"), None)
+    # Where not all have room, the help, which tells all others, and the way out are not the ones that go.
+    ways = [piece for piece, (key, _) in zip(pieces, keys, strict=True) if key in ("?", "q")]
     for piece in pieces:
-        kept = 0 if ways is None or piece is ways or ways[0] in line else width_of(ways)
+        kept = sum(width_of(way) for way in ways if way is not piece and way[0] not in line)
         if width_of(line) + width_of(piece) - 2 + kept <= width:
             line += piece
     line[-1] = (line[-1][0].removesuffix("  "), line[-1][1]) if width_of(line) > width else line[-1]
