@@ -91,7 +91,8 @@ class Engine:
         self._changes: deque[Change] = deque(maxlen=CHANGES_LIMIT)
         self._second: int | None = None
         self._telemetry_ts: float | None = None
-        self._interval = 1.0  # between two readings of telemetry, seconds
+        self._interval = 1.0  # between two readings of telemetry, seconds, at most GAP_SECONDS
+        self._apart = 1.0  # the same however long
         self._job_key: tuple[object, ...] = ()
         self._log_clock = LogClock()
 
@@ -112,7 +113,7 @@ class Engine:
             self._advance(item)
         self.history.add(item)
         if isinstance(item, TrainRecord):
-            self.phases.observe(item)
+            self.phases.observe(item, self._telemetry_ts)
             self.timesplit.observe(item)
         elif isinstance(item, Telemetry):
             self.seconds.observe(item)
@@ -128,7 +129,12 @@ class Engine:
         ts = item.ts
         if isinstance(item, Telemetry):
             if self._telemetry_ts is not None and ts > self._telemetry_ts:
-                self._interval = min(ts - self._telemetry_ts, GAP_SECONDS)
+                apart = ts - self._telemetry_ts
+                if self._is_gap(apart):
+                    self._view.watched_since_ts = ts
+                self._apart, self._interval = apart, min(apart, GAP_SECONDS)
+            elif self._telemetry_ts is None:
+                self._view.watched_since_ts = ts
             self._telemetry_ts = ts
         elif self._telemetry_ts is not None:
             ahead = ts - self._telemetry_ts
@@ -148,8 +154,14 @@ class Engine:
             return
         if passed > GAP_SECONDS:
             self._forget_pending(float(passed))
+            if self._telemetry_ts is not None and self._is_gap(passed):
+                self._view.watched_since_ts = ts
         self._second = second
         self.check(float(second))
+
+    def _is_gap(self, seconds: float) -> bool:
+        """Whether nobody looked for so long, by how often it is read."""
+        return seconds > max(GAP_SECONDS, 3 * self._apart)
 
     def _forget_pending(self, gap_seconds: float) -> None:
         for state in self._states.values():

@@ -54,6 +54,7 @@ class RankPhases:
         self.longest_gap: float | None = None  # after warm-up
         self.longest_turn: float | None = None  # from an epoch's last step to the next one's first
         self.epochs_done = 0
+        self._told: tuple[int | None, int | None, int] = (None, None, 1)  # newest batch, of how many, spacing
         self._turn_from: float | None = None
         self._epoch_events = False
         self._gaps_median: tuple[int, float | None] = (-1, None)
@@ -87,7 +88,22 @@ class RankPhases:
         """Until when steps surely were made: a little after the newest one, so that a hang is no training."""
         if self.last_batch_ts is None:
             return float("-inf")
-        return self.last_batch_ts + max(1.0, 2 * (self.typical_gap() or 0.0))
+        gap = self.typical_gap() or 0.0
+        batch, batches, spacing = self._told
+        if self.may_turn_untold and batch is not None and batches is not None:  # the rest of the epoch
+            return self.last_batch_ts + min(max(1.0, 2 * gap), 1.0 + gap * (batches - batch) / spacing)
+        return self.last_batch_ts + max(1.0, 2 * gap)
+
+    @property
+    def may_turn_untold(self) -> bool | None:
+        """Whether the epoch may be over without a word: the next step that is logged lies in the next one.
+
+        None where the log does not tell how many steps an epoch has.
+        """
+        batch, batches, spacing = self._told
+        if batch is None or batches is None:
+            return None
+        return batch + spacing > batches
 
     def at(self, ts: float) -> Interval | None:
         """The phase at that time."""
@@ -168,6 +184,10 @@ class RankPhases:
         self._enter("epoch-turn", ts, epoch, inferred=inferred)
 
     def _batch(self, ts: float, record: TrainRecord) -> None:
+        before, _, spacing = self._told
+        if before is not None and record.batch is not None and record.batch > before:
+            spacing = record.batch - before
+        self._told = (record.batch, record.batches, spacing)
         current = self.current
         training = current is not None and current.phase in TRAINING
         if (
@@ -240,11 +260,14 @@ class Phases:
 
     def __init__(self) -> None:
         self.ranks: dict[int, RankPhases] = {}
+        self.heard_ts: float | None = None  # when the newest step came, by the machine's clock
         self._close_mosaic: int | None = None
         self._spans: dict[tuple[float, float], list[tuple[float, float]]] = {}
 
-    def observe(self, record: TrainRecord) -> None:
-        """Take one record."""
+    def observe(self, record: TrainRecord, heard_ts: float | None = None) -> None:
+        """Take one record, which came at `heard_ts` by the machine's clock where that is known."""
+        if record.kind in ("start", "batch") and not record.backlog and heard_ts is not None:
+            self.heard_ts = heard_ts
         if record.run is not None and record.run.close_mosaic is not None:
             self._close_mosaic = record.run.close_mosaic
         rank = record.rank or 0

@@ -16,6 +16,8 @@ SPANS_SECONDS = 160.0  # how far back training is told from the rest, at least
 SPARSE_SECONDS = 1.5  # between two readings: a second holds one at most
 OUTSIDE_SHARE = 0.1  # of a long span that may lie outside of training
 LONG_SECONDS = 3.0
+WATTS_SECONDS = 3.0  # of training that tell what power work draws
+WATTS_WINDOW_SECONDS = 20.0  # looked at for it
 SETTLE_SECONDS = 1.0  # NVML's utilization and power are means over up to 1 s before the read
 _FIELDS = (
     "utilization_percent",
@@ -87,6 +89,7 @@ class _Gpu:
         self.gpm_ts: float | None = None
         self.read_ts: float | None = None
         self.has_gpm = False
+        self.working_watts: float | None = None
 
 
 class Seconds:
@@ -243,7 +246,15 @@ class Seconds:
         found = self._means[key] = (
             None if not taken or gpu is None else _mean(taken[::-1], covered, gpu.has_gpm)
         )
+        whole = phases.known and covered >= WATTS_SECONDS and seconds >= WATTS_WINDOW_SECONDS and not shift
+        if whole and gpu is not None and found is not None and found.power_watts:
+            gpu.working_watts = found.power_watts
         return found
+
+    def working_watts(self, index: int) -> float | None:
+        """Mean power of a GPU when its training was last looked at; it outlives the rows of ten minutes."""
+        gpu = self._gpus.get(index)
+        return None if gpu is None else gpu.working_watts
 
     def means(self, index: int, start_ts: float, end_ts: float) -> Means | None:
         """Means over all rows in [start, end]."""

@@ -50,6 +50,7 @@ class View(msgspec.Struct):
     phases: Phases
     thresholds: Thresholds
     seconds: Seconds = msgspec.field(default_factory=Seconds)  # per-second means of each GPU
+    watched_since_ts: float = float("-inf")  # readings came without a long gap since then
 
 
 class Rule(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from yolomon.diagnosis.rules.base import Claim, View
-from yolomon.diagnosis.rules.progress import Silence, job_cpu_percent, silence
+from yolomon.diagnosis.rules.progress import WORKS_LOAD, Silence, job_cpu_percent, silence
 from yolomon.diagnosis.seconds import Means
 from yolomon.diagnosis.thresholds import declare
 from yolomon.messages import msg
@@ -51,6 +51,8 @@ class CollectiveHang:
         quiet = silence(view)
         if quiet is None or job.size < 2 or len(job.gpu_indices) < 2 or not quiet.overdue:
             return []
+        for index in job.gpu_indices:  # so that what work draws is known
+            view.seconds.training_means(index, view.phases, view.now_ts, 20.0, within_seconds=600.0)
         means: dict[int, Means] = {}
         since = max(quiet.since_ts + 2.0, view.now_ts - 30)
         for index in job.gpu_indices:
@@ -66,6 +68,8 @@ class CollectiveHang:
         confidence = "high" if idle and job.certain else "medium"
         if idle:
             suspect = min(idle, key=lambda i: (means[i].utilization_percent or 0.0, i))
+            if (means[suspect].utilization_percent or 0.0) >= WORKS_LOAD:
+                return []  # it validates, with pauses between the batches
         elif others:
             if any(_works(view, index, means[index]) for index in others):
                 return []  # a rank that validates or computes: the others wait for it rightly
@@ -175,9 +179,9 @@ def _spins(view: View, index: int, means: Means) -> bool:
         return False
     if means.power_watts is None:
         return means.sm_active_percent is not None and means.sm_active_percent < 30
-    own = view.seconds.training_means(index, view.phases, view.now_ts, 20.0, within_seconds=600.0)
-    if own is not None and own.power_watts and own.seconds >= 3:
-        return means.power_watts <= view.thresholds[POWER_OF_OWN] * own.power_watts
+    own = view.seconds.working_watts(index)
+    if own is not None:
+        return means.power_watts <= view.thresholds[POWER_OF_OWN] * own
     gpu = view.history.gpu(index)
     limit = None if gpu is None else gpu.info.power_limit_watts
     return bool(limit) and means.power_watts <= view.thresholds[POWER_OF_LIMIT] * (limit or 0.0)
@@ -187,10 +191,10 @@ def _works(view: View, index: int, means: Means) -> bool:
     """At real work: tensor cores or the power of training."""
     if means.tensor_active_percent is not None and means.tensor_active_percent > 3:
         return True
-    own = view.seconds.training_means(index, view.phases, view.now_ts, 20.0, within_seconds=600.0)
-    if means.power_watts is None or own is None or not own.power_watts or own.seconds < 3:
+    own = view.seconds.working_watts(index)
+    if means.power_watts is None or own is None:
         return False
-    return means.power_watts > POWER_OF_WORK * own.power_watts
+    return means.power_watts > POWER_OF_WORK * own
 
 
 def _last_to_step(view: View, indices: list[int]) -> int:

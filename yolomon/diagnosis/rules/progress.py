@@ -15,6 +15,13 @@ STEPS = declare(
 GAPS = declare("stall.gaps", 3.0, "times", "the longest gap of the run so far, likewise")
 TURN_FLOOR = declare("stall.turn-seconds", 120.0, "s", "between epochs (validation, saving), at least")
 TURN_FIRST = declare("stall.first-turn-seconds", 900.0, "s", "the same before any epoch turn was seen")
+TURN_WORKS = declare(
+    "stall.working-turn-seconds",
+    900.0,
+    "s",
+    "between epochs, or in the first steps, while the lowest rank works on its GPU or the CPU: a validation "
+    "that comes each few epochs, mAP on the CPU, a compiler",
+)
 TURN_TIMES = declare("stall.turns", 5.0, "times", "the longest epoch turn of the run so far")
 ASLEEP = declare(
     "stall.asleep-seconds",
@@ -33,6 +40,9 @@ START = declare(
 
 COVERED = 0.6  # of the time looked at that readings must span
 IDLE_MOST = 2.0  # % utilization
+WORKS_SECONDS = 20.0  # looked at
+WORKS_LOAD = 10.0  # % utilization of a GPU that validates; one that stopped has none
+WORKS_CPU = 50.0  # % of a core
 SPIN_LEAST = 90.0
 SPIN_POWER = 0.65  # of its own while training
 TENSOR_MOST = 3.0  # % activity of a GPU that only spins
@@ -75,15 +85,25 @@ def silence(view: View) -> Silence | None:
         return None
     last = phases.last_batch_ts()
     thresholds = view.thresholds
+    if last is not None:
+        # Where nobody looked (a suspended machine, a lost connection) is no silence; nor are steps that came
+        # just now with old stamps (a clock of another time zone).
+        last = max(last, min(phases.heard_ts or last, view.now_ts), view.watched_since_ts)
     if last is None:
         since = leader.current.start_ts if leader.last_record_ts is None else leader.last_record_ts
+        since = max(since, min(phases.heard_ts or since, view.now_ts), view.watched_since_ts)
         return Silence(since, view.now_ts - since, thresholds[START], current, None)
     typical = leader.typical_gap()
     in_epoch = all(r.current is not None and r.current.phase in TRAINING for r in phases.ranks.values())
-    if in_epoch:
+    untold = leader.may_turn_untold
+    if in_epoch and untold is None:
+        untold = leader_works(view, last)
+    if in_epoch and not untold:
         patience = phases.patience_seconds(thresholds[FLOOR], thresholds[STEPS], thresholds[GAPS])
         if patience is None or leader.batches < 10:
             patience = max(60.0, patience or 0.0)  # no usual step is known yet
+            if patience < view.now_ts - last and leader_works(view, last):
+                patience = max(patience, thresholds[TURN_WORKS])  # the first steps compile kernels
         return Silence(last, view.now_ts - last, patience, current, typical)
     longest = max((r.longest_turn or 0.0 for r in phases.ranks.values()), default=0.0)
     limit = (
@@ -91,6 +111,8 @@ def silence(view: View) -> Silence | None:
     )
     newest = max((r.last_record_ts or last for r in phases.ranks.values()), default=last)
     since = max(last, newest)
+    if limit < view.now_ts - since and leader_works(view, since):
+        limit = max(limit, thresholds[TURN_WORKS])
     asleep = thresholds[ASLEEP]
     if asleep < view.now_ts - since <= limit and nothing_works(view, view.now_ts - asleep):
         limit = asleep
@@ -132,13 +154,42 @@ def nothing_works(view: View, since_ts: float) -> bool:
     return loads[own][1] <= IDLE_MOST and _sleeps(view, leader.rank, since_ts)
 
 
+def leader_works(view: View, silent_since_ts: float) -> bool:
+    """Whether the lowest rank is at work outside of steps: its GPU computes, or its processes do.
+
+    A GPU that spins in a collective does no work, and a rank that waits in one needs a core for that.
+    """
+    leader = view.phases.leader
+    index = None if leader is None else view.job.gpu_of(leader.rank)
+    if leader is None or index is None:
+        return False
+    since = max(silent_since_ts + 2.0, view.now_ts - WORKS_SECONDS)
+    means = view.seconds.means(index, since, view.now_ts)
+    load = None if means is None else means.utilization_percent
+    if means is None or load is None:
+        return False
+    if load >= SPIN_LEAST:
+        if means.tensor_active_percent is not None:
+            return means.tensor_active_percent > TENSOR_MOST
+        own = view.seconds.working_watts(index)
+        return own is not None and means.power_watts is not None and means.power_watts > SPIN_POWER * own
+    if load >= WORKS_LOAD:
+        return True
+    pid = view.job.pid_of(leader.rank)
+    if pid is None:
+        return False
+    cpu = [c for one in _tree(view, pid) if (c := job_cpu_percent(view, one, since)) is not None]
+    return sum(cpu) >= WORKS_CPU
+
+
 def _draws_little(view: View, index: int, since_ts: float) -> bool:
     """Whether a GPU at 100 % has the power of one that only spins."""
     means = view.seconds.means(index, since_ts, view.now_ts)
-    own = view.seconds.training_means(index, view.phases, view.now_ts, 20.0, within_seconds=600.0)
-    if means is None or means.power_watts is None or own is None or not own.power_watts:
+    view.seconds.training_means(index, view.phases, view.now_ts, 20.0, within_seconds=600.0)
+    own = view.seconds.working_watts(index)
+    if means is None or means.power_watts is None or own is None:
         return False
-    return own.seconds >= 3 and means.power_watts <= SPIN_POWER * own.power_watts
+    return means.power_watts <= SPIN_POWER * own
 
 
 def _sleeps(view: View, rank: int, since_ts: float) -> bool:
@@ -147,12 +198,7 @@ def _sleeps(view: View, rank: int, since_ts: float) -> bool:
     table = view.history.processes.by_pid
     if pid is None or pid not in table:
         return False
-    tree, grown = {pid}, True
-    while grown:
-        more = {p for p, known in table.items() if known.sample.parent_pid in tree} - tree
-        tree |= more
-        grown = bool(more)
-    for one in tree:
+    for one in _tree(view, pid):
         if table[one].sample.status == "disk-sleep":
             return False
         cpu = job_cpu_percent(view, one, since_ts)
@@ -161,6 +207,17 @@ def _sleeps(view: View, rank: int, since_ts: float) -> bool:
         if cpu is not None and cpu >= view.thresholds[ASLEEP_CPU]:
             return False
     return True
+
+
+def _tree(view: View, pid: int) -> set[int]:
+    """A process and all that it started, as far as they are seen."""
+    table = view.history.processes.by_pid
+    tree, grown = {pid}, True
+    while grown:
+        more = {p for p, known in table.items() if known.sample.parent_pid in tree} - tree
+        tree |= more
+        grown = bool(more)
+    return tree & table.keys()
 
 
 def job_cpu_percent(view: View, pid: int, since_ts: float) -> float | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
+from yolomon.diagnosis.forecast import is_complete
+from yolomon.diagnosis.phases import TRAINING
 from yolomon.diagnosis.rules.base import Claim, View
 from yolomon.diagnosis.rules.progress import EFFECTS, Silence, job_cpu_percent, silence
 from yolomon.diagnosis.thresholds import declare
@@ -23,7 +25,7 @@ class Stall:
 
     Not called so: validation, checkpoint, epoch turn (their own, longer patience), a log that is written in
     blocks while the GPUs go on, the start-up while the process works (caching), a rank that spins
-    (collective-hang says that).
+    (collective-hang says that), a run whose last epoch is complete.
     """
 
     codes: ClassVar[tuple[str, ...]] = ("stall",)
@@ -36,6 +38,8 @@ class Stall:
         quiet = silence(view)
         if quiet is None or not quiet.overdue:
             return []
+        if quiet.phase not in TRAINING and is_complete(view.history.train):
+            return []  # a notebook's kernel lives on after the last epoch
         since = max(quiet.since_ts + 2.0, view.now_ts - 30)
         busy: list[float] = []
         for index in view.job.gpu_indices:
