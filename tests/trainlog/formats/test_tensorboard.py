@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from tests.trainlog.formats.feeding import FormatOf, Parse, Records
 from yolomon.model import TrainRecord
 from yolomon.trainlog.formats.base import BrokenLine
 from yolomon.trainlog.formats.tensorboard import Tensorboard, masked_crc
+from yolomon.trainlog.log import QUIET_SECONDS, Log
 
 WALL_TS = 1_700_000_000.5
 
@@ -104,6 +106,31 @@ def test_any_chopping(chunk: int) -> None:
     for start in range(0, len(content), chunk):
         found += parser.feed(content[start : start + chunk], WALL_TS)
     assert [record.step for record in found if isinstance(record, TrainRecord)] == list(range(5))
+
+
+def test_a_step_is_one_record_where_a_piece_ends_within_its_next_event() -> None:
+    """A writer's buffer, or a piece of a long file with pictures in it, ends anywhere."""
+    second = event(scalar("train/lr", 0.25), step=3)
+    content = FIRST + event(scalar("train/loss", 2.5), step=3) + second
+    for cut in range(len(content) - len(second) + 1, len(content)):
+        parser = Tensorboard.parser("log")
+        assert not list(parser.feed(content[:cut], WALL_TS))
+        (row,) = parser.feed(content[cut:], WALL_TS)
+        assert isinstance(row, TrainRecord)
+        assert (row.step, row.roles.loss, row.roles.learning_rate) == (3, 2.5, 0.25)
+        assert not list(parser.finish(WALL_TS))
+
+
+def test_a_step_whose_next_event_stays_torn_is_told_when_all_is_quiet(tmp_path: Path) -> None:
+    path = tmp_path / "events.out.tfevents.1700000000.host.1.0"
+    path.write_bytes(FIRST + event(scalar("train/loss", 2.5), step=3) + event(step=4)[:-6])
+    log = Log(str(path))
+    assert log.look(WALL_TS, 0.0) == []
+    assert log.look(WALL_TS, QUIET_SECONDS / 2) == []
+    (row,) = log.look(WALL_TS, QUIET_SECONDS)
+    assert (row.step, row.roles.loss) == (3, 2.5)
+    assert log.look(WALL_TS, 2 * QUIET_SECONDS) == []
+    log.close()
 
 
 def test_a_torn_last_event_waits() -> None:

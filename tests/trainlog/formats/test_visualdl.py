@@ -61,6 +61,17 @@ def test_any_chopping(chunk: int) -> None:
     assert numbers == [("loss", 2.5), ("loss_cls", 1.5), ("loss", 2.25), ("bbox-mAP", 0.25)]
 
 
+def test_a_step_is_one_record_where_a_piece_ends_within_its_next_scalar() -> None:
+    second = record(value("lr", 0.25, 3))
+    content = record(value("loss", 2.5, 3)) + second
+    for cut in range(len(content) - len(second) + 1, len(content)):
+        parser = VisualDl.parser("log")
+        assert not list(parser.feed(content[:cut], 2e9))
+        (row,) = parser.feed(content[cut:], 2e9)
+        assert isinstance(row, TrainRecord)
+        assert (row.step, row.roles.loss, row.roles.learning_rate) == (3, 2.5, 0.25)
+
+
 def test_damage_is_told(parse: Parse) -> None:
     first, broken = parse(VisualDl, record(value("loss", 2.5, 1)) + b"\xff" * 12)
     assert isinstance(first, TrainRecord)

@@ -47,13 +47,17 @@ def masked_crc(data: bytes) -> int:
 
 
 class TensorboardParser:
-    """Scalars, those of one step in one record."""
+    """Scalars, those of one step in one record, also where a piece of the file ends within the step."""
 
     def __init__(self, source: str) -> None:
         self._source = source
         self._resolver = RoleResolver()
         self._buffer = bytearray()
         self._broken = False
+        # Of the newest step, while the event behind it is incomplete: it may belong to the same step.
+        self._held: dict[str, float] = {}
+        self._step: int | None = None
+        self._wall: float | None = None
         self._base: int | None = None  # where steps are epochs: the number of the first
         self._epochs = EpochCount()
 
@@ -62,9 +66,6 @@ class TensorboardParser:
         if self._broken:
             return
         self._buffer += line
-        step: int | None = None
-        wall: float | None = None
-        numbers: dict[str, float] = {}
         for event in self._events():
             if isinstance(event, BrokenLine):
                 self._broken = True
@@ -78,17 +79,17 @@ class TensorboardParser:
                 continue
             if not scalars:
                 continue
-            if numbers and event_step != step:
-                yield self._record(numbers, step, wall, arrival_ts)
-                numbers = {}
-            step, wall = event_step, event_wall
-            numbers |= scalars
-        if numbers:
-            yield self._record(numbers, step, wall, arrival_ts)
+            if event_step != self._step:
+                yield from self.finish(arrival_ts)
+            self._step, self._wall = event_step, event_wall
+            self._held |= scalars
+        if not self._buffer:
+            yield from self.finish(arrival_ts)
 
-    def finish(self, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
-        """Nothing is held back; a torn last event is no record."""
-        return ()
+    def finish(self, arrival_ts: float) -> list[TrainRecord | BrokenLine]:
+        """The newest step; a torn event behind it is no record."""
+        numbers, self._held = self._held, {}
+        return [self._record(numbers, self._step, self._wall, arrival_ts)] if numbers else []
 
     def _events(self) -> Iterator[bytes | BrokenLine]:
         """The complete events at the start of the buffer, taken out of it."""

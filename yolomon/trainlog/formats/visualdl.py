@@ -25,22 +25,23 @@ _MILLISECONDS = 1e-3
 
 
 class VisualDlParser:
-    """Scalars, those of one step in one record."""
+    """Scalars, those of one step in one record, also where a piece of the file ends within the step."""
 
     def __init__(self, source: str) -> None:
         self._source = source
         self._resolver = RoleResolver()
         self._buffer = bytearray()
         self._broken = False
+        # Of the newest step, while the record behind it is incomplete: it may belong to the same step.
+        self._held: dict[str, float] = {}
+        self._step: int | None = None
+        self._wall: float | None = None
 
     def feed(self, line: bytes, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
         """The records of all that is complete in the bytes so far."""
         if self._broken:
             return
         self._buffer += line
-        step: int | None = None
-        wall: float | None = None
-        numbers: dict[str, float] = {}
         damage = ""
         for data in self._records():
             try:
@@ -49,21 +50,21 @@ class VisualDlParser:
                 damage = str(error)
                 break
             for tag, number, at, when in scalars:
-                if numbers and (at != step or tag in numbers):
-                    yield self._record(numbers, step, wall, arrival_ts)
-                    numbers = {}
-                step, wall = at, when
-                numbers[tag] = number
-        if numbers:
-            yield self._record(numbers, step, wall, arrival_ts)
+                if at != self._step or tag in self._held:
+                    yield from self.finish(arrival_ts)
+                self._step, self._wall = at, when
+                self._held[tag] = number
+        if damage or not self._buffer:
+            yield from self.finish(arrival_ts)
         if damage:
             self._broken = True
             self._buffer.clear()
             yield BrokenLine("record", damage)
 
-    def finish(self, arrival_ts: float) -> Iterable[TrainRecord | BrokenLine]:
-        """Nothing is held back; a torn last record is none."""
-        return ()
+    def finish(self, arrival_ts: float) -> list[TrainRecord | BrokenLine]:
+        """The newest step; a torn record behind it is none."""
+        numbers, self._held = self._held, {}
+        return [self._record(numbers, self._step, self._wall, arrival_ts)] if numbers else []
 
     def _records(self) -> Iterator[bytes]:
         at = 0
